@@ -1,0 +1,1 @@
+# The tests of the tools that every other test relies on.
