@@ -27,6 +27,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -178,8 +179,7 @@ typedef struct mr_view {
     size_t offset; /* bytes */
 } mr_view;
 
-/* ---- Queues and events
- * -------------------------------------------------------------------------------------- */
+/* ---- Queues and events ---------------------------------------------------------------------- */
 
 #define MR_FOREVER UINT64_MAX
 
@@ -229,25 +229,24 @@ typedef struct mr_counters {
  * and no figure. */
 mr_status mr_event_counters(mr_event *event, mr_counters *counters);
 
-/* ---- RGU: weights from rotor seeds
- * -------------------------------------------------------------------------- */
+/* ---- RGU: weights from rotor seeds ---------------------------------------------------------- */
 
-typedef enum mr_format {
-    MR_BF16 = 0,
-    MR_FP16 = 1,
-    MR_FP8E4M3 = 2, /* "fn": no infinity, NaN 0x7F */
-    MR_FP8E5M2 = 3,
-    MR_INT8 = 4,
-    MR_FP32 = 5
-} mr_format;
+typedef enum mr_rgu_format {
+    MR_RGU_BF16 = 0,
+    MR_RGU_FP16 = 1,
+    MR_RGU_FP8E4M3 = 2, /* "fn": no infinity, NaN 0x7F */
+    MR_RGU_FP8E5M2 = 3,
+    MR_RGU_INT8 = 4,
+    MR_RGU_FP32 = 5
+} mr_rgu_format;
 
 /* Bytes of one element; 0 for a value outside the enum. */
-size_t mr_format_bytes(mr_format format);
+size_t mr_rgu_format_bytes(mr_rgu_format format);
 
 /*
  * A job of the rotor generation unit: the fields mirror its registers (rgu_regs.h,
  * docs/rgu-registers.md). The matrix W is d_out x d_in, cut into chunks of d x d, d = 2^n, as in
- * docs/rgu.md. Initialise with MR_RGU_JOB_INIT.
+ * docs/rgu.md. Start from mr_rgu_job_init().
  */
 typedef struct mr_rgu_job {
     uint32_t n;          /* 8 or 10 */
@@ -258,25 +257,32 @@ typedef struct mr_rgu_job {
     uint32_t d_out;      /* rows of W */
     bool has_odd;        /* some chunk has an odd term */
     bool has_even;       /* some chunk has an even term */
-    float scale; /* finite; multiplies every weight (tile) unless row_scale is given, premultiply
-                    then */
+    float scale;         /* finite; multiplies every weight; without effect beside a row_scale */
 
-    /* tile only */
-    uint32_t row0, row1; /* window [row0, row1) x [col0, col1), not empty, inside W */
-    uint32_t col0, col1;
-    mr_format format; /* of the weights */
-    bool saturate;    /* overflow goes to the largest finite value instead of Inf (NaN for e4m3) */
-    uint32_t dst_stride; /* bytes from one row of the window to the next, >= its bytes, a multiple
-                            of the element's */
+    /* tile: the window [row0, row1) x [col0, col1), not empty, inside W */
+    uint32_t row0, row1, col0, col1;
+    mr_rgu_format format; /* of the weights */
+    bool saturate;        /* overflow gives the largest finite value, not Inf (NaN for e4m3) */
 
-    /* apply only */
-    uint32_t
-        batch; /* vectors, >= 1; dst_stride and src_stride are bytes from one vector to the next, */
-    uint32_t src_stride; /* multiples of 4, at least 4*d_out and 4*d_in */
+    /* apply */
+    uint32_t batch;      /* vectors, >= 1 */
+    uint32_t src_stride; /* bytes between vectors, a multiple of 4, >= 4 * d_in */
+
+    /* bytes between rows of the window (tile: a multiple of the element, >= a row of the window)
+     * or between result vectors (apply: a multiple of 4, >= 4 * d_out) */
+    uint32_t dst_stride;
 } mr_rgu_job;
 
-#define MR_RGU_JOB_INIT                                                                            \
-    { .scale = 1.0f, .batch = 1, .format = MR_BF16, .has_even = true }
+/* One even term, scale 1, bf16, batch 1; everything else 0. */
+static inline mr_rgu_job mr_rgu_job_init(void) {
+    mr_rgu_job job;
+    memset(&job, 0, sizeof job);
+    job.terms = 1;
+    job.has_even = true;
+    job.scale = 1.0f;
+    job.batch = 1;
+    return job;
+}
 
 /*
  * Writes the window of W to dst (element (row0, col0) first, any element-aligned address).
@@ -294,8 +300,7 @@ mr_status mr_rgu_tile(mr_queue *queue, const mr_rgu_job *job, mr_view seeds, mr_
 mr_status mr_rgu_apply(mr_queue *queue, const mr_rgu_job *job, mr_view seeds, mr_view row_scale,
                        mr_view src, mr_view dst, mr_event **event);
 
-/* ---- Compute kernels
- * ---------------------------------------------------------------------------------------- */
+/* ---- Compute kernels ------------------------------------------------------------------------ */
 
 typedef enum mr_arg_kind {
     MR_ARG_BUFFER = 1,
