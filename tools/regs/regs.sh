@@ -1,0 +1,6 @@
+#!/bin/sh
+# Regenerate every register block from its SystemRDL source; run from the repository root.
+set -eu
+mkdir -p docs
+python3 tools/regs/mr_regs.py rtl/rgu/rgu.rdl --sv rtl/rgu/rgu_regs.sv \
+    --header host/include/millrace/rgu_regs.h --doc docs/rgu-registers.md
