@@ -1,6 +1,8 @@
 // Constants and small functions shared by every block of the rotor generation unit.
 // The arithmetic they belong to is docs/rgu-arithmetic.md; nothing here has state or latency.
 package rgu_pkg;
+  // A top uses only some of the constants of its unit.
+  /* verilator lint_off UNUSEDPARAM */
   // Shape of the datapath.
   localparam int unsigned LANES = 32;       // blades a table word, k[4:0]
   localparam int unsigned MAX_N = 10;       // largest algebra
@@ -57,4 +59,5 @@ package rgu_pkg;
   function automatic logic [4:0] skew(input logic n10, input logic [WORD_W-1:0] word);
     skew = n10 ? {1'b0, word[3:1], 1'b0} : {2'b00, word[1:0], 1'b0};
   endfunction
+  /* verilator lint_on UNUSEDPARAM */
 endpackage
