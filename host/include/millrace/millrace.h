@@ -33,9 +33,7 @@
 extern "C" {
 #endif
 
-/* ---- Results
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- Results -------------------------------------------------------------------------------- */
 
 typedef enum mr_status {
     MR_OK = 0,
@@ -70,9 +68,7 @@ const char *mr_last_error(void);
 /* Version of the library, "MAJOR.MINOR.PATCH". */
 const char *mr_version(void);
 
-/* ---- Devices
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- Devices -------------------------------------------------------------------------------- */
 
 typedef struct mr_device mr_device;
 typedef struct mr_buffer mr_buffer;
@@ -142,9 +138,7 @@ mr_status mr_device_get_info(mr_device *device, mr_device_info *info);
  */
 mr_status mr_device_reset(mr_device *device);
 
-/* ---- Buffers
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- Buffers -------------------------------------------------------------------------------- */
 
 /*
  * Creates a buffer of exactly `bytes` (> 0) in device memory, 64-byte aligned, with undefined
@@ -354,12 +348,14 @@ static inline mr_arg mr_arg_f32(float v) {
 }
 
 /*
- * Runs the kernel `name` of kernels/ over global[0] x global[1] x global[2] work items (each >= 1).
- * `local` is the size of a work group, or NULL to leave it to the back end; each global[i] must be
- * a multiple of local[i]. Arguments are checked against the kernel's prototype: count, kind, and
- * that an offset is inside its buffer and a multiple of the element's size. How far a kernel reads
- * is the caller's business. A pointer that the kernel only reads is declared const there; two views
- * of one launch must be the same place or not overlap when one of them is written.
+ * Runs the kernel `name` of kernels/ over global[0] x global[1] x global[2] work items (each >= 1)
+ * in work groups of local[0] lanes (1..1024; local[1] and local[2] are 1). local == NULL means 64
+ * lanes when that divides global[0], else 1, on every back end. global[0] is a multiple of
+ * local[0]. Arguments are checked against the kernel's prototype: count, kind, and that an offset
+ * is inside its buffer and a multiple of the element's size. How far a kernel reads is the caller's
+ * business. A pointer that the kernel only reads is declared const there; two views of one launch
+ * must be the same place or lie in different buffers when a back end has to copy one of them to
+ * align it.
  */
 mr_status mr_kernel_launch(mr_queue *queue, const char *name, const mr_arg *args, size_t num_args,
                            const size_t global[3], const size_t local[3], mr_event **event);
