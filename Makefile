@@ -60,10 +60,10 @@ include $(FRAGMENTS)
 
 # A public target first runs tools/setup, then starts make again: the fragments ask pkg-config and
 # the tools for their answers while they are read, and those exist only after the set-up.
-AGAIN = @$(MAKE) --no-print-directory
+AGAIN = +@$(MAKE) --no-print-directory
 
 .PHONY: help build demo test lint bench synth docs gpu-baseline clean
-.PHONY: all-build all-test all-bench all-synth all-docs
+.PHONY: all-build all-test chosen-tests all-bench all-synth all-docs
 
 help: ## list the targets
 	@echo "Millrace: compute where the bytes already flow."
@@ -96,7 +96,7 @@ bench: ## measure what the documentation states
 	@echo "bench: measure what the documentation states"
 	@tools/setup build
 	$(AGAIN) all-build
-	$(AGAIN) -j1 all-bench
+	+@MAKEFLAGS='$(filter-out -j% --jobserver%,$(MAKEFLAGS))' $(MAKE) --no-print-directory -j1 all-bench
 
 synth: ## count multipliers, adders, flip-flops and memory bits with Yosys
 	@echo "synth: count what the RTL costs"
@@ -118,17 +118,19 @@ clean: ## remove what was built
 	@echo "clean: removing $(BUILD)/"
 	@rm -rf "$(BUILD)"
 
-CHOSEN = $(foreach t,$(TESTS),$(if $(findstring $(TEST),$(t:$(BUILD)/tests/%=%)),$(t)))
+CHOSEN = $(if $(TEST),$(foreach t,$(TESTS),$(if $(findstring $(TEST),$(t:$(BUILD)/tests/%=%)),$(t))),$(TESTS))
 
 all-build: $(ALL)
 
-# A test may start the command, so the command is built first, and all tests are built before one
-# runs. A test that does not compile must not hide the results of the others: -k, and run-tests
-# counts an executable that is not there as failed.
-all-test: $(ALL)
-	$(if $(strip $(CHOSEN)),,@echo "no test has '$(TEST)' in its name"; exit 1)
-	@$(MAKE) --no-print-directory -k $(CHOSEN) || echo "some tests do not build"
-	@BUILD="$(BUILD)" $(PYTHON) tools/run-tests $(CHOSEN)
+# A test may start the command, so everything is built before one runs. What does not build must not
+# hide the results of the rest: it counts as one failure more, and so does a test that is not there.
+all-test:
+	$(if $(strip $(CHOSEN)),,@echo "no test$(if $(TEST), has '$(TEST)' in its name)"; exit 1)
+	@$(MAKE) --no-print-directory -k chosen-tests && built= || built=--build-failed; \
+		BUILD="$(BUILD)" $(PYTHON) tools/run-tests $$built $(CHOSEN)
+
+chosen-tests: $(ALL) $(CHOSEN)
+	@:
 
 all-bench: $(BENCHES)
 
