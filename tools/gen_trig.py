@@ -60,10 +60,12 @@ def tables():
 
 def c_header(t, stamp):
     lines = [f"/* {stamp} */", "/* clang-format off */",
-             "#ifndef MR_RGU_TRIG_H", "#define MR_RGU_TRIG_H", "#include <stdint.h>",
+             "#ifndef MR_RGU_TRIG_H", "#define MR_RGU_TRIG_H",
+             "#ifndef MR_RGU_TRIG_TYPE /* the compute kernels name their own constant type first */",
+             "#include <stdint.h>", "#define MR_RGU_TRIG_TYPE static const int32_t", "#endif",
              "/* cos and sin of 128a*pi/32768 (c1, s1) and b*pi/32768 (c2, s2), 24 fraction bits. */"]
     for name in ("c1", "s1", "c2", "s2"):
-        lines.append(f"static const int32_t mr_rgu_trig_{name}[128] = {{")
+        lines.append(f"MR_RGU_TRIG_TYPE mr_rgu_trig_{name}[128] = {{")
         for i in range(0, 128, 8):
             lines.append("    " + " ".join(f"{v}," for v in t[name][i:i + 8]))
         lines.append("};")
