@@ -48,12 +48,11 @@ MR_FN void mr_sincos(mr_i32 v, mr_i32 *c, mr_i32 *s) {
  * block [o0..][i0..i0+ni), side 0 fills r, side 1 fills s, both [chunk][term][2^(n-1)] int32.
  */
 MR_KERNEL_9(rgu_tables, MR_GLOBAL const mr_u32 *, image, MR_GLOBAL mr_i32 *, r, MR_GLOBAL mr_i32 *,
-            s, mr_i32, n, mr_i32, terms, mr_i32, chunks_in, mr_i32, o0, mr_i32, i0, mr_i32, ni)
-{
+            s, mr_i32, n, mr_i32, terms, mr_i32, chunks_in, mr_i32, o0, mr_i32, i0, mr_i32, ni) {
     MR_LOCAL mr_i32 x[MR_RGU_HALF];
     MR_LOCAL mr_i32 y[MR_RGU_HALF];
     mr_i32 chunk = mr_group(0) / terms, term = mr_group(0) % terms, side = mr_group(1);
-    mr_i32 planes = n * (n - 1) / 2, half = 1 << (n - 1);
+    mr_i32 planes = n * (n - 1) / 2, entries = 1 << (n - 1);
     mr_i64 record = ((mr_i64)(o0 + chunk / ni) * chunks_in + i0 + chunk % ni) * terms + term;
     MR_GLOBAL const mr_u32 *rec = image + record * (mr_record_bytes(n) / 4);
     MR_GLOBAL const mr_i16 *angles = (MR_GLOBAL const mr_i16 *)(rec + 2) + side * planes;
@@ -87,7 +86,7 @@ MR_KERNEL_9(rgu_tables, MR_GLOBAL const mr_u32 *, image, MR_GLOBAL mr_i32 *, r, 
             MR_BARRIER;
         }
     }
-    MR_EACH(k, half) {
+    MR_EACH(k, entries) {
         mr_u32 b = mr_blade_of(n, 0, (mr_u32)k), neg = side ? 0u : negative;
         if (!side && odd) { /* r e_0 */
             neg ^= mr_parity(b >> 1);
@@ -95,7 +94,7 @@ MR_KERNEL_9(rgu_tables, MR_GLOBAL const mr_u32 *, image, MR_GLOBAL mr_i32 *, r, 
         }
         neg ^= mr_rev_parity(b);
         mr_i32 v = (mr_i32)mr_rnh(x[k], side ? 4 : 2);
-        mr_i64 at = (mr_i64)mr_group(0) * half + (mr_i32)(b & (mr_u32)(half - 1));
+        mr_i64 at = (mr_i64)mr_group(0) * entries + (mr_i32)(b & (mr_u32)(entries - 1));
         if (side)
             s[at] = neg ? -v : v;
         else
@@ -106,18 +105,17 @@ MR_KERNEL_9(rgu_tables, MR_GLOBAL const mr_u32 *, image, MR_GLOBAL mr_i32 *, r, 
 #define MR_RGU_MS 16 /* M values of one parity that share their high bits */
 
 /*
- * Weights of a block of chunks inside the window [row0,row1) x [col0,col1). Group (M >> 5, parity of
- * I^J, chunk): the 16 M of that parity with those high bits, which are the 32-column lines
- * (I, (I ^ M) >> 5). dst[0] is element (row0, col0); dst_stride in bytes.
+ * Weights of a block of chunks inside the window [row0,row1) x [col0,col1). Group (M >> 5, parity
+ * of I^J, chunk): the 16 M of that parity with those high bits, which are the 32-column lines (I,
+ * (I ^ M) >> 5). dst[0] is element (row0, col0); dst_stride in bytes.
  */
 MR_KERNEL_18(rgu_tile, MR_GLOBAL const mr_u32 *, image, MR_GLOBAL const mr_i32 *, r,
-             MR_GLOBAL const mr_i32 *, s, MR_GLOBAL const float *, row_scale, MR_GLOBAL mr_u8 *, dst,
-             mr_i32, n, mr_i32, terms, mr_i32, chunks_in, mr_i32, o0, mr_i32, i0, mr_i32, ni, mr_i32,
-             row0, mr_i32, row1, mr_i32, col0, mr_i32, col1, mr_u32, dst_stride, mr_i32, mode, float,
-             scale)
-{
+             MR_GLOBAL const mr_i32 *, s, MR_GLOBAL const float *, row_scale, MR_GLOBAL mr_u8 *,
+             dst, mr_i32, n, mr_i32, terms, mr_i32, chunks_in, mr_i32, o0, mr_i32, i0, mr_i32, ni,
+             mr_i32, row0, mr_i32, row1, mr_i32, col0, mr_i32, col1, mr_u32, dst_stride, mr_i32,
+             mode, float, scale) {
     MR_LOCAL mr_i32 v[MR_RGU_MS * MR_RGU_HALF];
-    mr_i32 half = 1 << (n - 1), d = 2 * half, m_hi = mr_group(0), odd = mr_group(1);
+    mr_i32 entries = 1 << (n - 1), d = 2 * entries, m_hi = mr_group(0), odd = mr_group(1);
     mr_i32 chunk = mr_group(2), o = o0 + chunk / ni, i = i0 + chunk % ni;
     mr_i32 format = mode & 15, sat = (mode >> 4) & 1, scaled = (mode >> 5) & 1;
     MR_GLOBAL const mr_u32 *rec =
@@ -132,8 +130,8 @@ MR_KERNEL_18(rgu_tile, MR_GLOBAL const mr_u32 *, image, MR_GLOBAL const mr_i32 *
     if (mine == 0) /* the other parity's group writes the zeros */
         return;
 
-    MR_EACH(x, MR_RGU_MS * half) {
-        mr_i32 k = x & (half - 1), lo = 2 * (x >> (n - 1));
+    MR_EACH(x, MR_RGU_MS * entries) {
+        mr_i32 k = x & (entries - 1), lo = 2 * (x >> (n - 1));
         mr_u32 m = (mr_u32)(m_hi << 5 | lo);
         m |= mr_parity(m) ^ (mr_u32)odd;
         mr_u32 blade = (mr_u32)k | (mr_parity(k) ^ (mr_u32)odd) << (n - 1);
@@ -141,15 +139,15 @@ MR_KERNEL_18(rgu_tile, MR_GLOBAL const mr_u32 *, image, MR_GLOBAL const mr_i32 *
         for (mr_i32 t = 0; t < terms; t++) {
             if ((mr_i32)((rec[t * (mr_record_bytes(n) / 4)] >> 30) & 1u) != odd)
                 continue;
-            mr_i64 base = ((mr_i64)chunk * terms + t) * half;
-            sum += (mr_i32)mr_rnh(
-                (mr_i64)r[base + k] * s[base + ((k ^ (mr_i32)m) & (half - 1))], 14);
+            mr_i64 base = ((mr_i64)chunk * terms + t) * entries;
+            sum += (mr_i32)mr_rnh((mr_i64)r[base + k] * s[base + ((k ^ (mr_i32)m) & (entries - 1))],
+                                  14);
         }
         v[x] = mr_parity(blade & mr_prefix_parity(m)) ? -sum : sum;
     }
     MR_BARRIER;
-    for (mr_i32 h = 1; h < half; h <<= 1) {
-        MR_EACH(b, MR_RGU_MS * half / 2) {
+    for (mr_i32 h = 1; h < entries; h <<= 1) {
+        MR_EACH(b, MR_RGU_MS * entries / 2) {
             mr_i32 at = (b & ~(h - 1)) * 2 + (b & (h - 1)), p = v[at], q = v[at + h];
             v[at] = p + q;
             v[at + h] = p - q;
@@ -167,7 +165,7 @@ MR_KERNEL_18(rgu_tile, MR_GLOBAL const mr_u32 *, image, MR_GLOBAL const mr_i32 *
             neg = mr_parity((mr_u32)u & g) ^ ((mr_u32)odd & mr_parity(u));
             if (mirrored)
                 neg ^= mr_parity(g & (mr_u32)(d - 1)) ^ ((mr_u32)odd & (mr_u32)(n + 1));
-            w = v[(((mr_i32)m & 31) >> 1) * half + u];
+            w = v[(((mr_i32)m & 31) >> 1) * entries + u];
             w = neg & 1u ? -w : w;
         } else if (others) {
             continue;
