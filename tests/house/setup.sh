@@ -19,7 +19,7 @@ machine() { # fresh folder: the shell's own tools, and a Verilator of the given 
     for tool in bash awk sort head tail mktemp rm ln env cat true; do
         ln -s "$(type -P $tool)" "$dir/bin/$tool"
     done
-    for tool in gcc g++ pkg-config python3 yosys clang-tidy clang-format cppcheck shellcheck; do
+    for tool in make gcc g++ pkg-config python3 yosys clang-tidy clang-format cppcheck shellcheck; do
         stand_in $tool 'exit 0'
     done
     stand_in verilator "echo 'Verilator $1 2023-01-22 rev (Debian)'"
