@@ -134,7 +134,8 @@ chosen-tests: $(ALL) $(CHOSEN)
 
 all-bench: $(BENCHES)
 
-all-synth: $(SYNTHS)
+all-synth:
+	@for module in $(SYNTHS); do BUILD="$(BUILD)" tools/synth $$module || exit 1; done
 
 all-docs: $(DOCS)
 	@$(PYTHON) tools/check-links
