@@ -6,4 +6,5 @@ LINT_C += $(GOLDEN_SRC)
 
 $(GOLDEN_LIB): $(GOLDEN_SRC:%.c=$(BUILD)/obj/%.o)
 	@mkdir -p $(@D)
-	$(AR) rcs $@ $^
+	@echo "  AR    $@"
+	@$(AR) rcs $@ $^

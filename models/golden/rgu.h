@@ -2,12 +2,13 @@
  * Golden models of the rotor generation unit (RGU).
  *
  * Two independent things live behind this header:
- *   - the float64 definition (mr_def_*): the algebra as it is written on paper, slow, exact to double;
+ *   - the float64 definition (mr_def_*): the algebra as it is written on paper, slow, exact to
+ * double;
  *   - the bit-true model (mr_golden_*): the arithmetic of the hardware, integer by integer.
  * docs/rgu-arithmetic.md is the text both follow; the first says that the second is right.
  *
- * Conventions: n is the dimension of the algebra Cl(n,0), d = 2^n, P = n(n-1)/2 planes (i,j), i<j, in
- * lexicographic order. A blade is a bitmask of n bits. Angles are int16, theta = v*pi/32768.
+ * Conventions: n is the dimension of the algebra Cl(n,0), d = 2^n, P = n(n-1)/2 planes (i,j), i<j,
+ * in lexicographic order. A blade is a bitmask of n bits. Angles are int16, theta = v*pi/32768.
  */
 #ifndef MODELS_GOLDEN_RGU_H
 #define MODELS_GOLDEN_RGU_H
@@ -48,21 +49,25 @@ static inline int mr_rgu_planes(int n) { return n * (n - 1) / 2; }
 /* Bytes of one element of a format, or 0 when the code is none. */
 size_t mr_format_bytes(int format);
 
-/* ---- rounding --------------------------------------------------------------------------------- */
+/* ---- rounding ---------------------------------------------------------------------------------
+ */
 
 /*
  * The one rounding of a weight: the exact value  m * 2^exp * scale  to `format`, to nearest even,
  * subnormals kept, zero always +0. `sat` != 0 clamps overflow to the largest finite magnitude;
- * otherwise it gives the format's infinity (bf16, fp16, e5m2, fp32) or NaN (e4m3). int8 always clamps to
+ * otherwise it gives the format's infinity (bf16, fp16, e5m2, fp32) or NaN (e4m3). int8 always
+ * clamps to
  * [-128,127]. |m| < 2^31. scale is finite. Returns the code in the low bits.
  */
 uint32_t mr_round_fx(int32_t m, int exp, float scale, int format, int sat);
-/* float32 to `format` with the same policy; NaN becomes the format's canonical NaN, sign kept (int8: 0). */
+/* float32 to `format` with the same policy; NaN becomes the format's canonical NaN, sign kept
+ * (int8: 0). */
 uint32_t mr_round_f32(float x, int format, int sat);
 /* The value of a code, exactly. int8 codes are taken as two's complement. */
 float mr_format_value(uint32_t code, int format);
 
-/* ---- seeds ------------------------------------------------------------------------------------ */
+/* ---- seeds ------------------------------------------------------------------------------------
+ */
 
 /* One projection as the seed file stores it (arrays borrowed, C order; shapes in brackets). */
 typedef struct {
@@ -90,7 +95,7 @@ void mr_rgu_pack(const mr_seed *s, void *image);
 
 /* One record, decoded. */
 typedef struct {
-    int32_t g;   /* |gain| * 2^(22-e), 0..2^22 */
+    int32_t g; /* |gain| * 2^(22-e), 0..2^22 */
     int negative;
     int odd;
     int e;
@@ -98,7 +103,8 @@ typedef struct {
 } mr_rgu_record;
 void mr_rgu_unpack(const void *record, int n, mr_rgu_record *out);
 
-/* ---- float64 definition ----------------------------------------------------------------------- */
+/* ---- float64 definition -----------------------------------------------------------------------
+ */
 
 /* sgn(A,B) of rgu.md as +1 or -1. */
 int mr_def_sign(unsigned a, unsigned b);
@@ -110,7 +116,8 @@ int mr_def_term(int n, const double *r_angles, const double *s_angles, double ga
 /* The chunk (o,i) before the row scale, w[d*d]. 0, or -1 when memory ran out. */
 int mr_def_chunk(const mr_seed *s, size_t o, size_t i, double *w);
 
-/* ---- bit-true model --------------------------------------------------------------------------- */
+/* ---- bit-true model ---------------------------------------------------------------------------
+ */
 
 /* cos and sin of v*pi/32768 with 20 fraction bits. */
 void mr_golden_sincos(int v, int32_t *c, int32_t *s);
@@ -119,8 +126,8 @@ void mr_golden_expand(int n, const int16_t *angles, int32_t start, int32_t *x);
 /* Tables r'[2^(n-1)] and s'[2^(n-1)] of one record, indexed by the blade without its top bit. */
 void mr_golden_tables(int n, const mr_rgu_record *rec, int32_t *r, int32_t *s);
 /*
- * The integers of one chunk: w[d*d], row I, column J; weight = w * 2^(e-24). `records` points to the
- * chunk's `terms` consecutive records. Returns e, or INT32_MIN when memory ran out.
+ * The integers of one chunk: w[d*d], row I, column J; weight = w * 2^(e-24). `records` points to
+ * the chunk's `terms` consecutive records. Returns e, or INT32_MIN when memory ran out.
  */
 int mr_golden_chunk(int n, int terms, const void *records, int32_t *w);
 

@@ -34,10 +34,13 @@ const char *mr_seed_check(const mr_seed *s) {
     return NULL;
 }
 
-size_t mr_rgu_record_bytes(int n) { return (size_t)64 * ((8 + 4 * (size_t)mr_rgu_planes(n) + 63) / 64); }
+size_t mr_rgu_record_bytes(int n) {
+    return (size_t)64 * ((8 + 4 * (size_t)mr_rgu_planes(n) + 63) / 64);
+}
 
 size_t mr_rgu_image_bytes(const mr_seed *s) {
-    return mr_seed_chunks_out(s) * mr_seed_chunks_in(s) * (size_t)s->terms * mr_rgu_record_bytes(s->n);
+    return mr_seed_chunks_out(s) * mr_seed_chunks_in(s) * (size_t)s->terms *
+           mr_rgu_record_bytes(s->n);
 }
 
 static void put_u32(unsigned char *p, uint32_t v) {

@@ -11,23 +11,32 @@ typedef struct {
 
 static layout layout_of(int format) {
     switch (format) {
-    case MR_FMT_BF16: return (layout){8, 7, 1};
-    case MR_FMT_FP16: return (layout){5, 10, 1};
-    case MR_FMT_FP8E4M3: return (layout){4, 3, 0};
-    case MR_FMT_FP8E5M2: return (layout){5, 2, 1};
-    default: return (layout){8, 23, 1};
+    case MR_FMT_BF16:
+        return (layout){8, 7, 1};
+    case MR_FMT_FP16:
+        return (layout){5, 10, 1};
+    case MR_FMT_FP8E4M3:
+        return (layout){4, 3, 0};
+    case MR_FMT_FP8E5M2:
+        return (layout){5, 2, 1};
+    default:
+        return (layout){8, 23, 1};
     }
 }
 
 size_t mr_format_bytes(int format) {
     switch (format) {
     case MR_FMT_BF16:
-    case MR_FMT_FP16: return 2;
+    case MR_FMT_FP16:
+        return 2;
     case MR_FMT_FP8E4M3:
     case MR_FMT_FP8E5M2:
-    case MR_FMT_INT8: return 1;
-    case MR_FMT_FP32: return 4;
-    default: return 0;
+    case MR_FMT_INT8:
+        return 1;
+    case MR_FMT_FP32:
+        return 4;
+    default:
+        return 0;
     }
 }
 

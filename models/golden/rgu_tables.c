@@ -13,10 +13,18 @@ void mr_golden_sincos(int v, int32_t *c, int32_t *s) {
     int32_t c0 = (int32_t)rnh(c1 * c2 - s1 * s2, 28);
     int32_t s0 = (int32_t)rnh(s1 * c2 + c1 * s2, 28);
     switch (q) {
-    case 0: *c = c0, *s = s0; break;
-    case 1: *c = -s0, *s = c0; break;
-    case 2: *c = -c0, *s = -s0; break;
-    default: *c = s0, *s = -c0; break;
+    case 0:
+        *c = c0, *s = s0;
+        break;
+    case 1:
+        *c = -s0, *s = c0;
+        break;
+    case 2:
+        *c = -c0, *s = -s0;
+        break;
+    default:
+        *c = s0, *s = -c0;
+        break;
     }
 }
 

@@ -104,8 +104,9 @@ int mr_golden_tile(const mr_golden_job *job, void *dst, size_t stride) {
     for (size_t o = job->row0 / d; o * d < job->row1; o++)
         for (size_t i = job->col0 / d; i * d < job->col1; i++) {
             size_t record = (o * chunks_in + i) * (size_t)job->terms;
-            int e = mr_golden_chunk(job->n, job->terms,
-                                    (const char *)job->image + record * mr_rgu_record_bytes(job->n), w);
+            int e =
+                mr_golden_chunk(job->n, job->terms,
+                                (const char *)job->image + record * mr_rgu_record_bytes(job->n), w);
             if (e == INT32_MIN) {
                 free(w);
                 return -1;
