@@ -26,6 +26,12 @@ package rgu_pkg;
   localparam int unsigned PROD_SHIFT = R_FRAC + S_FRAC - ACC_FRAC;
   localparam int unsigned EXP_LANES = 16;   // butterfly outputs a cycle in the expander
 
+  // What travels with a term from the record to the tables:
+  // {e[9:0], chunk row[15:0], chunk column[15:0], row scale half, last chunk of its row,
+  //  last chunk of the job, last term of the chunk, odd, gain is negative}; a header adds g below.
+  localparam int unsigned CTX_W = 48;
+  localparam int unsigned HDR_W = CTX_W + GAIN_W;
+
   // Output formats, MODE[7:4].
   localparam logic [3:0] FMT_BF16 = 4'd0;
   localparam logic [3:0] FMT_FP16 = 4'd1;

@@ -10,7 +10,7 @@
 // Job fields and the read-side configuration are stable from start_i until the consumer has popped the
 // chunk marked tab_last_o. start_i also clears what an abandoned job may have left.
 // Reads: commands never ask for more than there is room for, so rd_ready_o never depends on the
-// consumer and other masters may share the read channel. At most 3 commands are outstanding, and none
+// consumer and other masters may share the read channel. At most 4 commands are outstanding, and none
 // is longer than 4096 bytes.
 module rgu_seed (
     input  logic         clk_i,
@@ -62,7 +62,7 @@ module rgu_seed (
 );
   // record headers and angles, in the order the expansion takes them
   logic hdr_valid, hdr_ready, ang_valid, ang_ready;
-  logic [77:0] hdr;
+  logic [rgu_pkg::HDR_W-1:0] hdr;
   logic [15:0] ang;
   logic fetch_busy;
 
@@ -97,7 +97,7 @@ module rgu_seed (
   logic slot_ready, wr_valid, wr_side, wr_done, exp_busy;
   logic [4:0] wr_word;
   logic [383:0] wr_data;
-  logic [53:0] wr_ctx;
+  logic [rgu_pkg::CTX_W-1:0] wr_ctx;
 
   rgu_expand u_expand (
       .clk_i, .rst_ni,
