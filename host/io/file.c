@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE /* asprintf */
 #include "host/io/file.h"
 
 #include "host/core/error.h"

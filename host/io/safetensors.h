@@ -82,6 +82,20 @@ const char *mr_safetensors_metadata(const mr_safetensors *st, const char *key);
 mr_status mr_safetensors_require(const mr_safetensors *st, const char *name, mr_st_dtype dtype,
                                  size_t rank, const size_t *shape, const mr_st_tensor **out);
 
+/* One tensor to be written; data is dense, C order, little-endian. */
+typedef struct {
+    const char *name;
+    mr_st_dtype dtype;
+    size_t rank;
+    size_t shape[MR_ST_MAX_RANK];
+    const void *data;
+} mr_st_output;
+
+/* Writes the tensors in this order, `metadata` being `pairs` keys and values in turn. The file
+ * appears complete or not at all. */
+mr_status mr_safetensors_write(const char *path, const mr_st_output *tensors, size_t count,
+                               const char *const *metadata, size_t pairs);
+
 const char *mr_st_dtype_name(mr_st_dtype dtype);
 size_t mr_st_dtype_size(mr_st_dtype dtype);
 

@@ -2,6 +2,7 @@
 #include "host/units/generator.h"
 
 #include "host/core/error.h"
+#include "models/golden/rgu_apply.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -52,12 +53,11 @@ static uint64_t now_ns(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* ---- the golden model's thread ---------------------------------------------------------------- */
+/* ---- the golden model's thread ----------------------------------------------------------------
+ */
 
 static int run_golden(mr_generator_slot *s) {
     const mr_rgu_job *j = &s->job;
-    if (s->apply)
-        return mr_golden_apply_job(s->p, j, s->x, s->data);
     mr_golden_job g = {.n = (int)j->n,
                        .terms = (int)j->terms,
                        .d_out = j->d_out,
@@ -71,7 +71,9 @@ static int run_golden(mr_generator_slot *s) {
                        .col1 = j->col1,
                        .format = (int)j->format,
                        .sat = j->saturate};
-    return mr_golden_tile(&g, s->data, (j->col1 - j->col0) * mr_rgu_format_bytes(j->format));
+    if (s->apply)
+        return mr_golden_apply(&g, j->batch, s->x, j->src_stride, s->data, j->dst_stride);
+    return mr_golden_tile(&g, s->data, j->dst_stride);
 }
 
 static void *golden_thread(void *context) {
@@ -129,7 +131,8 @@ static mr_status open_golden(mr_generator *g) {
     return MR_OK;
 }
 
-/* ---- devices ---------------------------------------------------------------------------------- */
+/* ---- devices ----------------------------------------------------------------------------------
+ */
 
 static mr_status open_device(mr_generator *g, const char *uri) {
     mr_status e = mr_device_open(uri, &g->device);
@@ -219,7 +222,8 @@ void mr_generator_seed_destroy(mr_generator_seed *s) {
     free(s);
 }
 
-/* ---- slots ------------------------------------------------------------------------------------ */
+/* ---- slots ------------------------------------------------------------------------------------
+ */
 
 mr_status mr_generator_slot_create(mr_generator *g, size_t bytes, size_t source_bytes,
                                    mr_generator_slot **out) {
@@ -352,8 +356,8 @@ mr_status mr_generator_wait(mr_generator_slot *s, const void **data, mr_counters
         if (s->g->stop && *s->g->stop)
             return mr_fail(MR_CANCELLED, "interrupted");
         if (s->failed)
-            return mr_fail(MR_OUT_OF_MEMORY, "%s: the golden model refused the job or ran out of memory",
-                           s->p->name);
+            return mr_fail(MR_OUT_OF_MEMORY,
+                           "%s: the golden model refused the job or ran out of memory", s->p->name);
         none.host_ns = s->host_ns;
         if (counters)
             *counters = none;

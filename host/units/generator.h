@@ -47,7 +47,8 @@ mr_status mr_generator_slot_create(mr_generator *g, size_t bytes, size_t source_
 /* Waits for work that is still running. */
 void mr_generator_slot_destroy(mr_generator_slot *s);
 
-/* The window of the job, rows one after the other without gaps (the job's dst_stride is not used). */
+/* The window of the job, rows one after the other without gaps (the job's dst_stride is not used).
+ */
 mr_status mr_generator_tile(mr_generator_seed *seed, const mr_rgu_job *job,
                             mr_generator_slot *slot);
 /* y = W x for job->batch vectors: x float32[batch][d_in], result float32[batch][d_out]. */
