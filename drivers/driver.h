@@ -39,7 +39,8 @@ mr_drv_fail(mr_drv_error *error, mr_status status, const char *format, ...) {
     return status;
 }
 
-/* ---- Kernels: made by tools/gen-kernels from kernels/*.cl ------------------------------------ */
+/* ---- Kernels: made by tools/gen-kernels from the sources of kernels/
+ * ------------------------------------ */
 
 typedef struct mr_kernel_arg {
     const char *name;
@@ -116,6 +117,7 @@ typedef void (*mr_drv_emit)(void *context, const mr_device_info *info);
 typedef struct mr_driver {
     uint32_t abi;       /* MR_DRIVER_ABI */
     const char *scheme; /* "opencl" of opencl:0 */
+    bool deferred;      /* launch() only starts the work; finish() is what waits for it */
 
     /* Emits one entry a device, or one with available = false and the reason. */
     void (*list)(const mr_drv_host *host, mr_drv_emit emit, void *context);

@@ -1,0 +1,20 @@
+# The host library: core, what stands on it, the cpu back end and the golden models in one.
+HOST_CORE_SRC := $(wildcard host/core/*.c) $(wildcard drivers/cpu/*.c)
+HOST_MORE_SRC := $(wildcard host/io/*.c host/units/*.c host/lm/*.c)
+HOST_OBJS = $(call objs,$(HOST_CORE_SRC) $(HOST_MORE_SRC)) $(KERNEL_OBJS) $(KERNEL_TABLE_OBJ)
+HOST_LIBS = $(JANSSON_LIBS) -ldl -pthread -lm
+
+LIBMILLRACE := $(BUILD)/lib/libmillrace.so
+LIBMILLRACE_A := $(BUILD)/lib/libmillrace.a
+ALL += $(LIBMILLRACE) $(LIBMILLRACE_A)
+LINT_C += $(HOST_CORE_SRC)
+
+$(LIBMILLRACE): $(HOST_OBJS) $(GOLDEN_LIB)
+	@mkdir -p $(@D)
+	@echo "  LINK  $@"
+	@$(CC) -shared -o $@ $(HOST_OBJS) $(GOLDEN_LIB) $(HOST_LIBS)
+
+$(LIBMILLRACE_A): $(HOST_OBJS)
+	@mkdir -p $(@D)
+	@rm -f $@
+	@$(AR) rcs $@ $(HOST_OBJS)
