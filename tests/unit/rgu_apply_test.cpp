@@ -10,7 +10,14 @@
 #include <string>
 #include <vector>
 
+#include "kernels/mr_portable.h"
 #include "models/golden/rgu_apply.h"
+
+extern "C" {
+void mr_cpu_rgu_tables(void *const *args, const mr_work *w);
+void mr_cpu_rgu_spin(void *const *args, const mr_work *w);
+void mr_cpu_rgu_apply(void *const *args, const mr_work *w);
+}
 
 #include "CppUTest/CommandLineTestRunner.h"
 #include "CppUTest/TestHarness.h"
@@ -96,6 +103,39 @@ std::vector<float> apply(const Projection &p, size_t batch, const std::vector<fl
     job.image = p.image.data(), job.row_scale = p.s.row_scale, job.scale = scale, job.sat = sat;
     std::vector<float> y(batch * p.s.d_out, -1.0f);
     CHECK_EQUAL(0, mr_golden_apply(&job, batch, x.data(), p.s.d_in * 4, y.data(), p.s.d_out * 4));
+    return y;
+}
+
+// One launch of a kernel compiled as C.
+template <typename... Args>
+void launch(void (*kernel)(void *const *, const mr_work *), mr_u32 gx, mr_u32 gy, Args... args) {
+    void *list[] = {&args...};
+    mr_work w{};
+    w.groups[0] = gx, w.groups[1] = gy, w.groups[2] = 1, w.lanes = 32;
+    for (w.group[1] = 0; w.group[1] < gy; w.group[1]++)
+        for (w.group[0] = 0; w.group[0] < gx; w.group[0]++)
+            kernel(list, &w);
+}
+
+// The same product by the compute kernels, chunk rows in blocks of two.
+std::vector<float> apply_kernels(const Projection &p, size_t batch, const std::vector<float> &x,
+                                 float scale) {
+    mr_i32 n = p.s.n, terms = p.s.terms, ci = (mr_i32)mr_seed_chunks_in(&p.s);
+    mr_i32 co = (mr_i32)mr_seed_chunks_out(&p.s), none = 0;
+    mr_i32 d_in = (mr_i32)p.s.d_in, d_out = (mr_i32)p.s.d_out, mode = p.s.row_scale ? 32 : 0;
+    std::vector<float> y(batch * p.s.d_out, -1.0f);
+    for (mr_i32 o = 0; o < co; o += 2) {
+        size_t no = co - o < 2 ? 1 : 2, records = no * (size_t)ci * (size_t)terms;
+        std::vector<mr_i32> r(records << (n - 1)), s(records << (n - 1));
+        std::vector<mr_i32> rm(records << n), sm(records << n), any(records);
+        launch(mr_cpu_rgu_tables, (mr_u32)records, 2, p.image.data(), r.data(), s.data(), n, terms,
+               ci, o, none, ci);
+        launch(mr_cpu_rgu_spin, (mr_u32)records, 2, p.image.data(), r.data(), s.data(), rm.data(),
+               sm.data(), any.data(), n, terms, ci, o, none, ci);
+        launch(mr_cpu_rgu_apply, (mr_u32)batch, (mr_u32)no, p.image.data(), rm.data(), sm.data(),
+               any.data(), p.s.row_scale, x.data(), y.data(), n, terms, ci, o, d_in, d_out,
+               (mr_u32)d_in * 4, (mr_u32)d_out * 4, mode, scale);
+    }
     return y;
 }
 
@@ -346,6 +386,24 @@ TEST(rgu_apply, not_a_number_spoils_its_own_vector_only) {
             std::memcpy(&want, &clean[b * 300 + r], 4);
             CHECK_EQUAL(b & 1 ? 0x7FC00000u : want, bits);
         }
+}
+
+TEST(rgu_apply, kernels_compute_the_same_bits) {
+    for (int k = 0; k < 8; k++) {
+        int n = k & 1 ? 10 : 8;
+        size_t d = (size_t)1 << n;
+        Projection p =
+            m.make(n, 1 + (int)(m.rng() % 4), 1 + m.rng() % (3 * d), 1 + m.rng() % (3 * d), k & 2);
+        for (auto &g : p.gain)
+            g *= (float)std::exp2(m.uniform(-60, 20)) * (m.rng() % 4 != 0);
+        pack(p);
+        auto x = vectors(m, 10, p.s.d_in);
+        x[8 * p.s.d_in + p.s.d_in / 2] = NAN;
+        for (size_t c = 0; c < p.s.d_in; c++)
+            x[9 * p.s.d_in + c] = (float)(1e-38 * m.normal());
+        auto want = apply(p, 10, x, -0.75f), got = apply_kernels(p, 10, x, -0.75f);
+        CHECK_EQUAL(0, std::memcmp(want.data(), got.data(), want.size() * 4));
+    }
 }
 
 TEST(rgu_apply, strides_and_odd_addresses) {
