@@ -140,4 +140,6 @@ all-synth:
 all-docs: $(DOCS)
 	@$(PYTHON) tools/check-links
 
--include $(shell [ -d "$(BUILD)/obj" ] && find "$(BUILD)/obj" -name '*.d')
+# What the compilers and Verilator noted about the files they read.
+-include $(shell find $(wildcard $(addprefix $(BUILD)/,obj tests verilated)) /dev/null \
+	-path '$(BUILD)/verilated/*' -not -name rebuild.dep -o -name '*.d' -print -o -name rebuild.dep -print)

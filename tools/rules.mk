@@ -61,12 +61,13 @@ $(BUILD)/verilated/$(1)/V$(2)__ALL.a: $(3)
 	@mkdir -p $$(@D)
 	@echo "  VERIL $(1) ($(2))"
 	@$$(VERILATOR) --cc $$(VERILATOR_FLAGS) $(6) --top-module $(2) --Mdir $$(@D) $(3)
+	@tools/sv-depends $$@ $$(@D)/V$(2)__ver.d > $$(@D)/rebuild.dep
 	@$$(MAKE) --no-print-directory -s -C $$(@D) -f V$(2).mk V$(2)__ALL.a CXX="$$(CXX)" \
 		OPT_FAST="-O2 -fPIC" OPT_SLOW="-O0 -fPIC" OPT_GLOBAL="-O2" > /dev/null
 $(BUILD)/tests/$(1): $(4) $(BUILD)/verilated/$(1)/V$(2)__ALL.a $(LIBVERILATED) $(5)
 	@mkdir -p $$(@D)
 	@echo "  LINK  $$@"
-	@$$(CXX) $$(CXXFLAGS_ALL) $$(CPPUTEST_CFLAGS) -I$(BUILD)/verilated/$(1) \
+	@$$(CXX) $$(CXXFLAGS_ALL) $$(CPPUTEST_CFLAGS) -MMD -MP -MT $$@ -I$(BUILD)/verilated/$(1) \
 		-isystem $$(VERILATOR_INC) -isystem $$(VERILATOR_INC)/vltstd -o $$@ \
 		$(4) $(BUILD)/verilated/$(1)/V$(2)__ALL.a $(5) $$(LIBVERILATED) \
 		$$(CPPUTEST_LIBS) $$(VERILATED_LIBS) -lm
