@@ -15,3 +15,13 @@ HAVE_OPENCL := $(shell $(PKG_CONFIG) --exists OpenCL 2>/dev/null && echo yes)
 ifeq ($(HAVE_OPENCL),yes)
 $(eval $(call driver,opencl,$(wildcard drivers/opencl/*.c),-lOpenCL -pthread))
 endif
+
+# A simulated unit runs in a process of its own; sim/ makes the unit's library.
+$(eval $(call driver,sim,drivers/sim/sim.c,-pthread))
+SIM_HOST := $(DRIVER_DIR)/mr_sim_host
+ALL += $(SIM_HOST)
+LINT_C += drivers/sim/host.c
+$(SIM_HOST): $(call objs,drivers/sim/host.c)
+	@mkdir -p $(@D)
+	@echo "  LINK  $@"
+	@$(CC) -o $@ $^ -ldl
