@@ -54,30 +54,45 @@ module mr_axi_wr #(
         mr_axi_wr_buffer_is_smaller_than_a_burst u_error ();
     end
 
-    logic                  split_ready, split_busy, meta_ready, meta_valid, meta_pop;
+    logic                  queue_ready, queue_valid, split_ready, split_busy, meta_ready, meta_valid, meta_pop;
     logic                  burst_valid, burst_go, burst_take, aw_ready, len_ready, len_valid, len_pop;
     logic                  stored, a_valid, a_ready, a_last, w_valid, err_q, unused_busy;
     logic [OffWidth-1:0]   meta_src, meta_dst;
     logic [LenWidth-1:0]   meta_len;
-    logic [AddrWidth-1:0]  burst_addr;
+    logic [AddrWidth-1:0]  burst_addr, queue_addr;
+    logic [LenWidth-1:0]   queue_len;
     logic [7:0]            burst_len, len_head, beat_q;
     logic [CountWidth-1:0] bursts_q;
     logic [DataWidth-1:0]  a_data;
     logic [Bytes-1:0]      a_strb;
-    logic [$clog2(MaxOutstanding + 3)-1:0] unused_meta_count;
+    logic [$clog2(MaxOutstanding + 3)-1:0] unused_meta_count, unused_queue_count;
     logic [$clog2(MaxOutstanding + 1)-1:0] unused_len_count;
 
-    assign cmd_ready_o = split_ready && meta_ready;
+    assign cmd_ready_o = queue_ready && meta_ready;
 
+    if (Buffer != 0) begin : gen_queue
+        // the aligner works ahead of the splitter, which waits for the words of its burst
+        mr_fifo #(.Width(AddrWidth + LenWidth), .Depth(MaxOutstanding + 2)) u_queue (
+            .clk_i, .rst_ni, .valid_i(cmd_valid_i && meta_ready), .ready_o(queue_ready),
+            .data_i({cmd_addr_i, cmd_len_i}), .valid_o(queue_valid), .ready_i(split_ready),
+            .data_o({queue_addr, queue_len}), .count_o(unused_queue_count)
+        );
+    end else begin : gen_no_queue
+        assign queue_valid = cmd_valid_i && meta_ready;
+        assign queue_ready = split_ready;
+        assign queue_addr  = cmd_addr_i;
+        assign queue_len   = cmd_len_i;
+        assign unused_queue_count = '0;
+    end
     mr_axi_split #(
         .AddrWidth(AddrWidth), .DataWidth(DataWidth), .LenWidth(LenWidth), .MaxBurst(MaxBurst)
     ) u_split (
-        .clk_i, .rst_ni, .cmd_valid_i(cmd_valid_i && meta_ready), .cmd_ready_o(split_ready), .cmd_addr_i,
-        .cmd_len_i, .burst_valid_o(burst_valid), .burst_ready_i(burst_take), .burst_addr_o(burst_addr),
+        .clk_i, .rst_ni, .cmd_valid_i(queue_valid), .cmd_ready_o(split_ready), .cmd_addr_i(queue_addr),
+        .cmd_len_i(queue_len), .burst_valid_o(burst_valid), .burst_ready_i(burst_take), .burst_addr_o(burst_addr),
         .burst_len_o(burst_len), .busy_o(split_busy)
     );
     mr_fifo #(.Width(2 * OffWidth + LenWidth), .Depth(MaxOutstanding + 2)) u_meta (
-        .clk_i, .rst_ni, .valid_i(cmd_valid_i && split_ready && cmd_len_i != '0), .ready_o(meta_ready),
+        .clk_i, .rst_ni, .valid_i(cmd_valid_i && queue_ready && cmd_len_i != '0), .ready_o(meta_ready),
         .data_i({cmd_src_off_i, cmd_addr_i[OffWidth-1:0], cmd_len_i}), .valid_o(meta_valid),
         .ready_i(meta_pop), .data_o({meta_src, meta_dst, meta_len}), .count_o(unused_meta_count)
     );
@@ -128,7 +143,7 @@ module mr_axi_wr #(
     assign len_pop  = w_valid && wready_i && wlast_o;
     assign bready_o = 1'b1;
     assign err_o    = err_q;
-    assign idle_o   = !split_busy && bursts_q == '0;
+    assign idle_o   = !split_busy && bursts_q == '0 && (Buffer == 0 || !queue_valid);
 
     always_ff @(posedge clk_i) begin
         if (!rst_ni) begin

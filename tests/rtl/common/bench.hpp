@@ -48,6 +48,7 @@ inline uint64_t run_seed() {
 // A model under test. Registers and memories without reset begin with noise drawn from `noise`.
 template <class Top> class Bench {
   public:
+    virtual ~Bench() = default;
     explicit Bench(uint64_t noise) {
         context.fatalOnError(false);
         context.randReset(2);

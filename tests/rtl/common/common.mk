@@ -5,3 +5,11 @@ MR_COMMON_T := tests/rtl/common
 $(eval $(call rtl_test,rtl/common_float,float_tb,$(MR_COMMON_SV) $(MR_COMMON_T)/float_tb.sv,\
 	$(MR_COMMON_T)/float_test.cpp,))
 $(BUILD)/tests/rtl/common_float: $(MR_COMMON_T)/bench.hpp
+
+$(eval $(call rtl_test,rtl/common_stream,stream_tb,$(MR_COMMON_SV) $(MR_COMMON_T)/stream_tb.sv,\
+	$(MR_COMMON_T)/stream_test.cpp,))
+$(BUILD)/tests/rtl/common_stream: $(MR_COMMON_T)/bench.hpp
+
+$(eval $(call rtl_test,rtl/common_axi,axi_tb,$(MR_COMMON_SV) $(MR_COMMON_T)/axi_tb.sv,\
+	$(MR_COMMON_T)/axi_test.cpp,))
+$(BUILD)/tests/rtl/common_axi: $(MR_COMMON_T)/bench.hpp
