@@ -60,7 +60,7 @@ TESTS += $(BUILD)/tests/$(1)
 $(BUILD)/verilated/$(1)/V$(2)__ALL.a: $(3)
 	@mkdir -p $$(@D)
 	@echo "  VERIL $(1) ($(2))"
-	@$$(VERILATOR) --cc $$(VERILATOR_FLAGS) $(6) --top-module $(2) --Mdir $$(@D) $(3)
+	@$$(VERILATOR) --cc $$(VERILATOR_FLAGS) $(6) --top-module $(2) --Mdir $$(@D) $(3) > /dev/null
 	@tools/sv-depends $$@ $$(@D)/V$(2)__ver.d > $$(@D)/rebuild.dep
 	@$$(MAKE) --no-print-directory -s -C $$(@D) -f V$(2).mk V$(2)__ALL.a CXX="$$(CXX)" \
 		OPT_FAST="-O2 -fPIC" OPT_SLOW="-O0 -fPIC" OPT_GLOBAL="-O2" > /dev/null
