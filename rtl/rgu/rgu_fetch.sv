@@ -103,8 +103,8 @@ module rgu_fetch (
   assign give_rec = give && state_q == RECORDS;
   assign row_done = give_rec && left_q == {19'd0, ask};
 
-  assign cmd_valid_o = (state_q == SCALES && rs_held_q != 2'd2) ||
-                       (state_q == RECORDS && !full_q[fill_half_q]);
+  assign cmd_valid_o = !start_i && ((state_q == SCALES && rs_held_q != 2'd2) ||
+                                    (state_q == RECORDS && !full_q[fill_half_q]));
   assign cmd_addr_o = state_q == SCALES ? rs_addr_q : addr_q;
   assign cmd_len_o = state_q == SCALES ? {rs_beats, 6'd0} : {3'd0, ask_beats, 6'd0};
 

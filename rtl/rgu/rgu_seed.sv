@@ -8,7 +8,8 @@
 // of up to 16 terms (n = 10) or any number (n = 8) overlaps fully with the one before.
 //
 // Job fields and the read-side configuration are stable from start_i until the consumer has popped the
-// chunk marked tab_last_o. start_i also clears what an abandoned job may have left.
+// chunk marked tab_last_o. start_i also clears what an abandoned job may have left;
+// the data of its reads must have arrived by then.
 // Reads: commands never ask for more than there is room for, so rd_ready_o never depends on the
 // consumer and other masters may share the read channel. At most 4 commands are outstanding, and none
 // is longer than 4096 bytes.
@@ -137,4 +138,23 @@ module rgu_seed (
   );
 
   assign busy_o = fetch_busy | exp_busy;
+
+  logic check;
+  assign check = rst_ni && !start_i;
+  mr_stream_check #(.Width(77)) u_check_cmd (
+      .clk_i, .rst_ni(check), .valid_i(cmd_valid_o), .ready_i(cmd_ready_i),
+      .data_i({cmd_addr_o, cmd_len_o}), .keep_i(1'b1), .last_i(1'b0)
+  );
+  mr_stream_check #(.Width(rgu_pkg::HDR_W)) u_check_hdr (
+      .clk_i, .rst_ni(check), .valid_i(hdr_valid), .ready_i(hdr_ready), .data_i(hdr), .keep_i(1'b1),
+      .last_i(1'b0)
+  );
+  mr_stream_check #(.Width(16)) u_check_ang (
+      .clk_i, .rst_ni(check), .valid_i(ang_valid), .ready_i(ang_ready), .data_i(ang), .keep_i(1'b1),
+      .last_i(1'b0)
+  );
+  mr_stream_check #(.Width(44)) u_check_trig (
+      .clk_i, .rst_ni(check), .valid_i(trig_valid), .ready_i(trig_ready), .data_i({trig_c, trig_s}),
+      .keep_i(1'b1), .last_i(1'b0)
+  );
 endmodule
