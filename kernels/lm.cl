@@ -270,7 +270,8 @@ MR_FN void lm_attend(MR_GLOBAL const float *q, MR_GLOBAL const float *k, MR_GLOB
         if (s == -MR_INFINITY)
             continue; /* exp(-Inf - -Inf) would be NaN; such a key weighs nothing */
         float next = s > top ? s : top;
-        float keep = top == -MR_INFINITY ? 0.0f : mr_exp(top - next), p = mr_exp(s - next);
+        float keep = next == top ? 1.0f : mr_exp(top - next); /* 0 while top is -Inf */
+        float p = mr_exp(s - next);
         lm_scale_add(o, keep, p, v + at * stride, dim);
         sum = sum * keep + p;
         top = next;
