@@ -4,8 +4,11 @@
 #include "host/lm/internal.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "host/core/error.h"
 
@@ -49,23 +52,61 @@ static mr_status expand(const mr_projection *p, uint16_t *to) {
     return failed ? mr_fail(MR_OUT_OF_MEMORY, "%s: out of memory", p->name) : MR_OK;
 }
 
-static mr_status expand_all(mr_lm *lm) {
-    mr_status e = MR_OK;
-    for (size_t i = 0; e == MR_OK && i < lm->m->num_factors; i++) {
-        const mr_lm_factor *f = lm->m->factors[i];
+/* The definition is slow: several threads take one matrix after the other. */
+typedef struct {
+    const mr_lm_model *m;
+    const volatile sig_atomic_t *stop;
+    uint16_t **made; /* by factor id */
+    atomic_size_t next;
+    atomic_bool failed;
+} expansion;
+
+static void *expander(void *context) {
+    expansion *x = context;
+    for (;;) {
+        size_t i = atomic_fetch_add(&x->next, 1);
+        if (i >= x->m->num_factors || atomic_load(&x->failed) || (x->stop && *x->stop))
+            return NULL;
+        const mr_lm_factor *f = x->m->factors[i];
         if (f->kind != MR_LM_SEED)
             continue;
-        size_t bytes = f->rows * f->cols * sizeof(uint16_t);
-        uint16_t *w = malloc(bytes);
-        e = w ? expand(f->seed, w) : mr_fail(MR_OUT_OF_MEMORY, "%s: out of memory", f->seed->name);
-        if (e == MR_OK)
-            e = mr_buffer_create(lm->gpu, bytes, &lm->matrix[i]);
-        if (e == MR_OK)
-            e = mr_buffer_write(lm->matrix[i], 0, w, bytes);
-        free(w);
-        if (e == MR_OK && lm->o.stop && *lm->o.stop)
-            e = mr_fail(MR_CANCELLED, "interrupted");
+        x->made[i] = malloc(f->rows * f->cols * sizeof(uint16_t));
+        if (!x->made[i] || expand(f->seed, x->made[i]) != MR_OK)
+            atomic_store(&x->failed, true);
     }
+}
+
+static mr_status run_expanders(expansion *x) {
+    pthread_t thread[8];
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int threads = 0, want = cores < 1 ? 1 : cores > 8 ? 8 : (int)cores;
+    while (threads + 1 < want && !pthread_create(&thread[threads], NULL, expander, x))
+        threads++;
+    expander(x);
+    for (int i = 0; i < threads; i++)
+        pthread_join(thread[i], NULL);
+    if (x->stop && *x->stop)
+        return mr_fail(MR_CANCELLED, "interrupted");
+    return x->failed ? mr_fail(MR_OUT_OF_MEMORY, "out of memory while matrices were expanded")
+                     : MR_OK;
+}
+
+static mr_status expand_all(mr_lm *lm) {
+    size_t count = lm->m->num_factors;
+    expansion x = {.m = lm->m, .stop = lm->o.stop, .made = calloc(count, sizeof(uint16_t *))};
+    if (!x.made)
+        return mr_fail(MR_OUT_OF_MEMORY, "out of memory");
+    mr_status e = run_expanders(&x);
+    for (size_t i = 0; i < count; i++) {
+        const mr_lm_factor *f = lm->m->factors[i];
+        size_t bytes = f->rows * f->cols * sizeof(uint16_t);
+        if (e == MR_OK && x.made[i])
+            e = mr_buffer_create(lm->gpu, bytes, &lm->matrix[i]);
+        if (e == MR_OK && x.made[i])
+            e = mr_buffer_write(lm->matrix[i], 0, x.made[i], bytes);
+        free(x.made[i]);
+    }
+    free(x.made);
     return e;
 }
 
