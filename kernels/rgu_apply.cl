@@ -42,17 +42,17 @@ MR_KERNEL_12(rgu_spin, MR_GLOBAL const mr_u32 *, image, MR_GLOBAL const mr_i32 *
     MR_LOCAL mr_i32 v[MR_APPLY_DD];
     MR_LOCAL mr_i32 seen[1];
     mr_i32 chunk = mr_group(0) / terms, term = mr_group(0) % terms, side = mr_group(1);
-    mr_i32 dd = 1 << (n / 2), d = 1 << n, half = d / 2;
+    mr_i32 dd = 1 << (n / 2), d = 1 << n, rows = d / 2;
     mr_i64 record = ((mr_i64)(o0 + chunk / ni) * chunks_in + i0 + chunk % ni) * terms + term;
     mr_u32 odd = side ? 0 : (image[record * ((8 + 2 * n * (n - 1) + 63) / 64 * 16)] >> 30) & 1u;
-    MR_GLOBAL const mr_i32 *table = (side ? s : r) + (mr_i64)mr_group(0) * half;
+    MR_GLOBAL const mr_i32 *table = (side ? s : r) + (mr_i64)mr_group(0) * rows;
     MR_GLOBAL mr_i32 *out = (side ? sm : rm) + (mr_i64)mr_group(0) * d;
 
     MR_ONE { seen[0] = 0; }
     MR_BARRIER;
     MR_EACH(x, d) {
         mr_u32 k = mr_spin_blade(x >> (n / 2), x & (dd - 1)), neg = mr_spin_eps(k);
-        mr_i32 e = mr_parity(k) == odd ? table[k & (mr_u32)(half - 1)] : 0;
+        mr_i32 e = mr_parity(k) == odd ? table[k & (mr_u32)(rows - 1)] : 0;
         if (!side) /* the table of r carries (-1)^s(K,K) */
             neg ^= ((mr_u32)mr_popcount(k) >> 1) & 1u;
         if (e)
@@ -61,7 +61,7 @@ MR_KERNEL_12(rgu_spin, MR_GLOBAL const mr_u32 *, image, MR_GLOBAL const mr_i32 *
     }
     MR_BARRIER;
     for (mr_i32 h = 1; h < dd; h <<= 1) {
-        MR_EACH(b, half) {
+        MR_EACH(b, rows) {
             mr_i32 at = (b & ~(h - 1)) * 2 + (b & (h - 1)), p = v[at], q = v[at + h];
             v[at] = p + q;
             v[at + h] = p - q;
@@ -77,10 +77,10 @@ MR_KERNEL_12(rgu_spin, MR_GLOBAL const mr_u32 *, image, MR_GLOBAL const mr_i32 *
     }
 }
 
-/* sum * 2^exp * scale as float32: 30 bits are kept before the one rounding. */
+/* sum * 2^exp * scale as float32: 29 bits are kept before the one rounding. */
 MR_FN mr_u32 mr_apply_float(mr_i64 sum, mr_i32 exp, float scale, mr_i32 sat) {
     mr_u64 mag = sum < 0 ? (mr_u64)0 - (mr_u64)sum : (mr_u64)sum;
-    mr_i32 drop = mag ? 34 - mr_clz64(mag) : 0;
+    mr_i32 drop = mag ? 35 - mr_clz64(mag) : 0;
     if (drop > 0) {
         mag = (mr_u64)mr_rna((mr_i64)mag, drop);
         exp += drop;
@@ -122,7 +122,7 @@ MR_KERNEL_17(rgu_apply, MR_GLOBAL const mr_u32 *, image, MR_GLOBAL const mr_i32 
     MR_LOCAL mr_i32 s[MR_APPLY_DD];
     MR_LOCAL mr_i32 t[MR_APPLY_DD];
     MR_LOCAL mr_i32 seen[1];
-    mr_i32 dd = 1 << (n / 2), d = 1 << n, half = d / 2, o = o0 + mr_group(1);
+    mr_i32 dd = 1 << (n / 2), d = 1 << n, rows = d / 2, o = o0 + mr_group(1);
     mr_i32 sat = (mode >> 4) & 1, scaled = (mode >> 5) & 1;
     mr_i32 strips = dd / MR_APPLY_STRIP; /* a row */
     MR_GLOBAL const mr_u32 *in = src + (mr_i64)mr_group(0) * (src_stride / 4);
@@ -137,7 +137,7 @@ MR_KERNEL_17(rgu_apply, MR_GLOBAL const mr_u32 *, image, MR_GLOBAL const mr_i32 
             t[k] = at < d_in ? (mr_i32)(in[at] & 0x7FFFFFFFu) : 0;
         }
         MR_BARRIER;
-        for (mr_i32 h = half; h > 0; h >>= 1) {
+        for (mr_i32 h = rows; h > 0; h >>= 1) {
             MR_EACH(k, h) { t[k] = t[k] > t[k + h] ? t[k] : t[k + h]; }
             MR_BARRIER;
         }
@@ -156,7 +156,7 @@ MR_KERNEL_17(rgu_apply, MR_GLOBAL const mr_u32 *, image, MR_GLOBAL const mr_i32 
         }
         MR_BARRIER;
         for (mr_i32 h = 1; h < dd; h <<= 1) {
-            MR_EACH(b, half) {
+            MR_EACH(b, rows) {
                 mr_i32 at = (b & ~(h - 1)) * 2 + (b & (h - 1)), p = t[at], q = t[at + h];
                 t[at] = p + q;
                 t[at + h] = p - q;
@@ -217,7 +217,7 @@ MR_KERNEL_17(rgu_apply, MR_GLOBAL const mr_u32 *, image, MR_GLOBAL const mr_i32 
     /* back to blades: entry (p, a) of the transform lies at acc[a][a^p] */
     MR_BARRIER;
     for (mr_i32 h = 1; h < dd; h <<= 1) {
-        MR_EACH(b, half) {
+        MR_EACH(b, rows) {
             mr_i32 p = b / (dd / 2), q = b % (dd / 2), a = (q & ~(h - 1)) * 2 + (q & (h - 1));
             mr_i32 at = a * dd + (a ^ p), at_h = (a + h) * dd + ((a + h) ^ p);
             mr_i64 u = acc[at], v = acc[at_h];

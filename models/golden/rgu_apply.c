@@ -14,7 +14,7 @@ enum {
     ACC_FRAC = 31, /* fraction bits of the accumulator */
     MAX_D = 32,    /* 2^(n/2) at n = 10 */
     MAX_DD = MAX_D * MAX_D,
-    KEPT_BITS = 30, /* of a result, before the scale */
+    KEPT_BITS = 29, /* of a result, before the scale */
 };
 
 /* One vector's accumulator: a D x D matrix with one running exponent. */
