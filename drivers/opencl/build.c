@@ -1,10 +1,16 @@
-/* Programs: compiled from the embedded sources, or loaded from binaries of an earlier run. */
+/*
+ * Programs: compiled from the embedded sources, or loaded from binaries of an earlier run. A source
+ * is built when its first kernel is launched, so nobody waits for kernels that are not used.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "drivers/opencl/opencl.h"
+
+enum { SLOW_NS = 1000000000 };
 
 /* A product and a sum that follow each other stay two roundings, as in the golden models. */
 static const char prelude[] = "#pragma OPENCL FP_CONTRACT OFF\n";
@@ -110,22 +116,40 @@ static const char *build_options(const ocl_device *dev) {
                : "-cl-std=CL1.2";
 }
 
-mr_status ocl_build(ocl_device *dev, const char *cache_dir, mr_drv_error *error) {
+static uint64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+mr_status ocl_program(ocl_device *dev, size_t index, cl_program *out, mr_drv_error *error) {
+    const mr_kernel_source *source = &dev->table->sources[index];
     const char *options = build_options(dev);
-    for (size_t i = 0; i < dev->table->num_sources; i++) {
-        const mr_kernel_source *source = &dev->table->sources[i];
-        char path[4096] = "";
-        if (*cache_dir) {
-            cache_path(dev, cache_dir, source, options, path, sizeof path);
-            dev->programs[i] = load(dev, path, options);
-        }
-        if (dev->programs[i])
-            continue;
-        mr_status status = compile(dev, source, options, &dev->programs[i], error);
+    char path[4096] = "";
+    if (!dev->programs[index] && *dev->cache_dir) {
+        cache_path(dev, dev->cache_dir, source, options, path, sizeof path);
+        dev->programs[index] = load(dev, path, options);
+    }
+    if (!dev->programs[index]) {
+        uint64_t begin = now_ns();
+        mr_status status = compile(dev, source, options, &dev->programs[index], error);
         if (status != MR_OK)
             return status;
-        if (*cache_dir)
-            store(dev->programs[i], path);
+        /* Some platforms make binaries only when asked for them, slowly, and remember for
+         * themselves. */
+        if (*path && (dev->cache_always || now_ns() - begin > SLOW_NS))
+            store(dev->programs[index], path);
     }
+    *out = dev->programs[index];
     return MR_OK;
+}
+
+mr_status ocl_probe(ocl_device *dev, mr_drv_error *error) {
+    static const mr_kernel_source probe = {
+        "a kernel of one line", "__kernel void mr_probe(__global int *x) { x[0] = 1; }\n", 0};
+    cl_program program;
+    mr_status status = compile(dev, &probe, build_options(dev), &program, error);
+    if (status == MR_OK)
+        clReleaseProgram(program);
+    return status;
 }

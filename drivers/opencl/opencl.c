@@ -179,7 +179,7 @@ static mr_status parse_index(const char *target, unsigned *index, mr_drv_error *
     return MR_OK;
 }
 
-static mr_status set_up(ocl_device *dev, const char *cache_dir, mr_drv_error *error) {
+static mr_status set_up(ocl_device *dev, mr_drv_error *error) {
     cl_bool little = CL_FALSE;
     cl_int code;
     clGetDeviceInfo(dev->id, CL_DEVICE_ENDIAN_LITTLE, sizeof little, &little, NULL);
@@ -196,13 +196,14 @@ static mr_status set_up(ocl_device *dev, const char *cache_dir, mr_drv_error *er
     if (!dev->transfer)
         return ocl_fail(error, "clCreateCommandQueue", code);
     dev->align = view_align(dev->id);
-    return ocl_build(dev, cache_dir, error);
+    return ocl_probe(dev, error);
 }
 
 static mr_status ocl_open(const mr_drv_host *host, const char *target, const mr_drv_option *options,
                           size_t num_options, void **device, mr_drv_error *error) {
     cl_device_id ids[MAX_DEVICES];
-    char reason[256], cache_dir[4000];
+    char reason[256], cache_dir[3900];
+    bool cache_always = false;
     unsigned index = 0;
     mr_status status = parse_index(target, &index, error);
     if (status != MR_OK)
@@ -214,6 +215,7 @@ static mr_status ocl_open(const mr_drv_host *host, const char *target, const mr_
                                options[i].key);
         snprintf(cache_dir, sizeof cache_dir, "%s",
                  strcmp(options[i].value, "off") ? options[i].value : "");
+        cache_always = *cache_dir != 0;
         struct stat info;
         if (*cache_dir && (stat(cache_dir, &info) || !S_ISDIR(info.st_mode)))
             return mr_drv_fail(error, MR_INVALID_ARGUMENT, "option cache: '%s' is no folder",
@@ -229,9 +231,11 @@ static mr_status ocl_open(const mr_drv_host *host, const char *target, const mr_
         return mr_drv_fail(error, MR_OUT_OF_MEMORY, "no memory");
     pthread_mutex_init(&dev->lock, NULL);
     dev->table = host->kernels;
+    memcpy(dev->cache_dir, cache_dir, sizeof cache_dir);
+    dev->cache_always = cache_always;
     dev->id = ids[index];
     dev->index = index;
-    status = set_up(dev, cache_dir, error);
+    status = set_up(dev, error);
     if (status != MR_OK) {
         ocl_close(dev);
         return status == MR_DEVICE_ERROR ? MR_UNAVAILABLE : status;
@@ -400,7 +404,11 @@ static mr_status enqueue(ocl_device *dev, ocl_queue *q, const mr_kernel *kernel,
     cl_kernel *object = &dev->kernels[kernel - dev->table->kernels];
     cl_int code;
     if (!*object) {
-        *object = clCreateKernel(dev->programs[kernel->source], kernel->name, &code);
+        cl_program program;
+        mr_status status = ocl_program(dev, kernel->source, &program, error);
+        if (status != MR_OK)
+            return status;
+        *object = clCreateKernel(program, kernel->name, &code);
         if (!*object)
             return ocl_fail(error, "clCreateKernel", code);
     }

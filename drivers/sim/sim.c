@@ -295,12 +295,10 @@ static mr_status sim_copy(void *device, void *mem, size_t offset, void *host, si
 
 static bool readable(const char *path) { return access(path, R_OK) == 0; }
 
-/* The library of a unit; one with tracing is a library of its own where it exists. */
-static void library_of(const mr_drv_host *host, const char *unit, bool trace, char *path) {
+/* The library of a unit; waveforms and start values other than zero take its debug build. */
+static void library_of(const mr_drv_host *host, const char *unit, bool debug, char *path) {
     snprintf(path, PATH_MAX, "%s/libmr_sim_%s%s.so", host->library_dir, unit,
-             trace ? "_trace" : "");
-    if (trace && !readable(path))
-        snprintf(path, PATH_MAX, "%s/libmr_sim_%s.so", host->library_dir, unit);
+             debug ? "_debug" : "");
 }
 
 static mr_status add_option(sim_device *dev, const mr_drv_option *option, mr_drv_error *error) {
@@ -336,7 +334,7 @@ static void destroy(sim_device *dev) {
 
 static mr_status sim_open(const mr_drv_host *host, const char *target, const mr_drv_option *options,
                           size_t num_options, void **device, mr_drv_error *error) {
-    bool trace = false;
+    bool debug = false;
     if (strcmp(target, "rgu") != 0)
         return mr_drv_fail(error, MR_NOT_FOUND, "no simulated unit '%s' (there is: rgu)", target);
     sim_device *dev = calloc(1, sizeof *dev);
@@ -353,10 +351,10 @@ static mr_status sim_open(const mr_drv_host *host, const char *target, const mr_
             mr_drv_fail(error, MR_LIMIT, "%d simulators are open, that is the limit of a process",
                         MAX_SIMULATORS);
     for (size_t i = 0; status == MR_OK && i < num_options; i++) {
-        trace = trace || !strcmp(options[i].key, "trace");
+        debug = debug || !strcmp(options[i].key, "trace") || !strcmp(options[i].key, "xinit");
         status = add_option(dev, &options[i], error);
     }
-    library_of(host, target, trace, dev->library);
+    library_of(host, target, debug, dev->library);
     snprintf(dev->host_path, sizeof dev->host_path, "%s/mr_sim_host", host->library_dir);
     if (status == MR_OK && !readable(dev->library))
         status = mr_drv_fail(error, MR_UNAVAILABLE, "the simulated unit is not there: no %s",
@@ -469,7 +467,7 @@ static void set_registers(sim_request *r, const mr_drv_rgu *job) {
     set32(r, MR_RGU_MODE,
           (job->apply ? MR_RGU_MODE_APPLY_MASK : 0) |
               (job->row_scale.mem ? MR_RGU_MODE_ROW_SCALE_MASK : 0) |
-              (!job->apply && j->saturate ? MR_RGU_MODE_SATURATE_MASK : 0) |
+              (j->saturate ? MR_RGU_MODE_SATURATE_MASK : 0) |
               (job->apply ? 0 : (uint32_t)j->format << MR_RGU_MODE_FORMAT_LSB) |
               j->n << MR_RGU_MODE_N_LSB | j->terms << MR_RGU_MODE_TERMS_LSB |
               (j->has_odd ? MR_RGU_MODE_HAS_ODD_MASK : 0) |

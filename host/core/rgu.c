@@ -4,6 +4,9 @@
 
 #include "host/core/internal.h"
 
+/* chunks_in * terms of an apply job: the headroom of its accumulators, see docs/rgu-apply.md. */
+enum { MAX_PASSES = 65536 };
+
 static mr_status check_shape(const mr_rgu_job *job) {
     if (job->n != 8 && job->n != 10)
         return mr_fail(MR_INVALID_ARGUMENT, "job.n: %u is neither 8 nor 10", job->n);
@@ -49,6 +52,9 @@ static mr_status check_tile(const mr_rgu_job *job) {
 }
 
 static mr_status check_apply(const mr_rgu_job *job) {
+    if ((uint64_t)job->chunks_in * job->terms > MAX_PASSES)
+        return mr_fail(MR_INVALID_ARGUMENT, "job.chunks_in, job.terms: %u x %u is more than %d",
+                       job->chunks_in, job->terms, MAX_PASSES);
     if (!job->batch)
         return mr_fail(MR_INVALID_ARGUMENT, "job.batch: is 0");
     if (job->src_stride % 4 || job->src_stride < 4 * (uint64_t)job->d_in)

@@ -8,14 +8,17 @@
 #include "host/core/internal.h"
 #include "host/core/kernels.h"
 
-enum { SCRATCH = 2, LANES = 64, TABLE_BYTES = 16 << 20 };
+enum { SCRATCH = 5, LANES = 64, TABLE_BYTES = 16 << 20 };
 
 typedef struct mr_rgu_scratch {
     void *mem[SCRATCH];
     size_t bytes[SCRATCH];
 } mr_rgu_scratch;
 
-bool mr_rgu_has_kernels(void) { return mr_kernel_find("rgu_tables") && mr_kernel_find("rgu_tile"); }
+bool mr_rgu_has_kernels(void) {
+    return mr_kernel_find("rgu_tables") && mr_kernel_find("rgu_tile") &&
+           mr_kernel_find("rgu_spin") && mr_kernel_find("rgu_apply");
+}
 
 void mr_rgu_scratch_free(mr_que *queue) {
     mr_dev *dev = queue->dev;
@@ -137,9 +140,54 @@ static mr_status tile(mr_que *queue, const mr_drv_rgu *job, mr_counters *counter
     return status;
 }
 
+/* Rows of chunks [b->o0, +no) from tables to results: every vector, all columns. */
+static mr_status apply_block(mr_que *queue, const mr_drv_rgu *job, block *b, mr_counters *counters,
+                             mr_drv_error *error) {
+    const mr_rgu_job *j = &job->job;
+    size_t records = (size_t)b->no * b->ni * j->terms;
+    mr_drv_view rm, sm, any;
+    mr_status status = tables(queue, job, b, counters, error);
+    if (status == MR_OK)
+        status = scratch(queue, 2, records << j->n << 2, &rm, error);
+    if (status == MR_OK)
+        status = scratch(queue, 3, records << j->n << 2, &sm, error);
+    if (status == MR_OK)
+        status = scratch(queue, 4, records << 2, &any, error);
+    if (status != MR_OK)
+        return status;
+    const mr_drv_arg spin[] = {buffer(job->seeds), buffer(b->r), buffer(b->s), buffer(rm),
+                               buffer(sm),         buffer(any),  i32(j->n),    i32(j->terms),
+                               i32(j->chunks_in),  i32(b->o0),   i32(b->i0),   i32(b->ni)};
+    status = run(queue, "rgu_spin", spin, sizeof spin / sizeof *spin, records, 2, 1, LANES,
+                 counters, error);
+    if (status != MR_OK)
+        return status;
+    uint32_t mode = (j->saturate ? 16u : 0u) | (job->row_scale.mem ? 32u : 0u);
+    const mr_drv_arg apply[] = {
+        buffer(job->seeds),     buffer(rm),         buffer(sm),         buffer(any),
+        buffer(job->row_scale), buffer(job->src),   buffer(job->dst),   i32(j->n),
+        i32(j->terms),          i32(j->chunks_in),  i32(b->o0),         i32(j->d_in),
+        i32(j->d_out),          u32(j->src_stride), u32(j->dst_stride), i32(mode),
+        f32(j->scale)};
+    return run(queue, "rgu_apply", apply, sizeof apply / sizeof *apply, j->batch, b->no, 1, LANES,
+               counters, error);
+}
+
+static mr_status apply(mr_que *queue, const mr_drv_rgu *job, mr_counters *counters,
+                       mr_drv_error *error) {
+    const mr_rgu_job *j = &job->job;
+    size_t row_bytes = (size_t)j->chunks_in * j->terms << j->n << 2;
+    uint32_t no = row_bytes < TABLE_BYTES ? (uint32_t)(TABLE_BYTES / row_bytes) : 1;
+    mr_status status = MR_OK;
+    for (uint32_t o = 0; o < j->chunks_out && status == MR_OK; o += no) {
+        block b = {
+            .o0 = o, .no = j->chunks_out - o < no ? j->chunks_out - o : no, .ni = j->chunks_in};
+        status = apply_block(queue, job, &b, counters, error);
+    }
+    return status;
+}
+
 mr_status mr_rgu_by_kernels(mr_que *queue, const mr_drv_rgu *job, mr_counters *counters,
                             mr_drv_error *error) {
-    if (job->apply)
-        return mr_drv_fail(error, MR_UNSUPPORTED, "the kernel rgu_apply was not built in");
-    return tile(queue, job, counters, error);
+    return job->apply ? apply(queue, job, counters, error) : tile(queue, job, counters, error);
 }

@@ -102,30 +102,34 @@ typedef struct mr_device_info {
 mr_status mr_devices(mr_device_info **list, size_t *count);
 void mr_devices_free(mr_device_info *list);
 
+/* clang-format off: a table */
 /*
  * Opens a device.
  *
- *   cpu:          the embedded default: the compute kernels compiled as C; ?threads=N (1..64,
- * default: the cores) opencl:N      the N-th OpenCL device of all platforms; ?align=BYTES raises
- * the device's alignment rule (tests); ?cache=DIR keeps program binaries there (default:
- * $XDG_CACHE_HOME/millrace or ~/.cache/millrace; cache=off disables it) cuda:N        the N-th CUDA
- * device; ?debug=1 synchronises after each launch so that a fault names its launch sim:rgu the
- * RGU's board wrapper in Verilator, in a process of its own seed=N       randomises start values
- * and stalls, default 1 latency=N    cycles from a read's address to its first data, 0..100000,
- * default 0 (ideal memory) bandwidth=N  per mille of the bus the memory can move, 1..1000, default
- * 1000 stall=N      per mille of cycles with a random stall on each channel, 0..990, default 0
- *                   trace=FILE   writes an FST trace there (not kept by default)
- *                   memory=N     MiB of device memory, 1..65536, default 1024
- *                   hang=N       fault for tests: the datapath stops N cycles after the start of
- * each job
+ *   cpu:       the embedded default: the compute kernels compiled as C
+ *                threads=N      1..64, default: the cores
+ *   opencl:N   the N-th OpenCL device of all platforms; a program is built when it is first used
+ *                cache=DIR|off  keep program binaries there; by default those of slow builds are
+ *                               kept in $XDG_CACHE_HOME/millrace or ~/.cache/millrace
+ *   cuda:N     the N-th CUDA device
+ *                debug=1        wait after each launch, so that a fault names its launch
+ *                modules=DIR    take the compiled kernels from there
+ *   sim:rgu    the RGU's board wrapper in Verilator, in a process of its own; options of sim/sim.h:
+ *                seed=N latency=N wlatency=N bandwidth=BYTES stall=PERCENT memory=MIB xinit=...
+ *                trace=FILE     an FST waveform; this and xinit take the debug build of the unit
+ *              Default: ideal memory.
  *
- * An unknown scheme, unit or option, an option given twice and a value outside its range are
- * MR_INVALID_ARGUMENT; the message names the option. A device number that does not exist is
+ * Options stand behind '?', joined by '&', with %XX escapes in values: sim:rgu?seed=3&latency=40.
+ * An unknown scheme or option, an option given twice and a value outside its range are
+ * MR_INVALID_ARGUMENT; the message names the option. A device number or unit that does not exist is
  * MR_NOT_FOUND. A back end that is not built, not installed or without devices is MR_UNAVAILABLE
- * with the reason. The same device may be opened several times. Closing waits for calls in other
- * threads, destroys the device's queues (see mr_queue_destroy) and buffers; handles of those become
- * invalid. Events outlive it and keep their result.
+ * with the reason. The same device may be opened several times, up to info.max_devices where that
+ * is not 0 (MR_LIMIT).
+ *
+ * Closing waits for calls in other threads, destroys the device's queues (see mr_queue_destroy) and
+ * buffers; handles of those become invalid. Events outlive it and keep their result.
  */
+/* clang-format on */
 mr_status mr_device_open(const char *uri, mr_device **device);
 mr_status mr_device_close(mr_device *device);
 
@@ -133,8 +137,8 @@ mr_status mr_device_get_info(mr_device *device, mr_device_info *info);
 
 /*
  * Brings a device back after MR_TIMEOUT or MR_DEVICE_LOST: all submitted work ends with
- * MR_CANCELLED, buffers and queues stay valid, the contents of buffers which that work wrote are
- * undefined. MR_UNSUPPORTED without MR_CAP_RESET.
+ * MR_CANCELLED, buffers and queues stay valid. The contents of buffers which that work wrote are
+ * undefined; after MR_DEVICE_LOST those of all buffers are. MR_UNSUPPORTED without MR_CAP_RESET.
  */
 mr_status mr_device_reset(mr_device *device);
 
@@ -289,8 +293,11 @@ static inline mr_rgu_job mr_rgu_job_init(void) {
 mr_status mr_rgu_tile(mr_queue *queue, const mr_rgu_job *job, mr_view seeds, mr_view row_scale,
                       mr_view dst, mr_event **event);
 
-/* Writes y = W x for `batch` vectors: src float32[batch][d_in], dst float32[batch][d_out], any
- * 4-byte aligned address. W is never formed. `format`, `saturate` and the window are not used. */
+/*
+ * Writes y = W x for `batch` vectors: src float32[batch][d_in], dst float32[batch][d_out], any
+ * 4-byte aligned addresses; W is never formed. chunks_in * terms <= 65536. A vector with a NaN or
+ * infinity gives NaN. The window and the format are not used.
+ */
 mr_status mr_rgu_apply(mr_queue *queue, const mr_rgu_job *job, mr_view seeds, mr_view row_scale,
                        mr_view src, mr_view dst, mr_event **event);
 
