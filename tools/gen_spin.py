@@ -108,9 +108,8 @@ def sv_package(cols, eps, stamp):
     return "\n".join([
         f"// {stamp}",
         "// Spinor coordinates of blades: B_K[a][a^p] = (-1)^(eps(K) + parity(a & z)).",
-        "package rgu_spin_pkg;", "  /* verilator lint_off UNUSEDPARAM */",
-        f"  localparam int unsigned SPIN_BITS = {M};  // bits of p and of z (one fewer used at n = 8)",
-        "  /* verilator lint_on UNUSEDPARAM */", "",
+        f"// p and z have {M} bits, the top one 0 at n = 8.",
+        "package rgu_spin_pkg;",
         "  // The blade with coordinates {p, z}.",
         f"  function automatic logic [{w - 1}:0] blade(input logic [{w - 1}:0] pz);",
         f"    blade = {xor};", "  endfunction", "",
