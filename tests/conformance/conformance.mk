@@ -1,13 +1,29 @@
 # The conformance suite, and what it needs to make faults happen.
-CONFORMANCE_SRC := $(wildcard tests/conformance/*_test.cpp) tests/conformance/main.cpp
-CONFORMANCE := $(BUILD)/tests/conformance/all
-TESTS += $(CONFORMANCE)
-LINT_C += $(wildcard tests/conformance/*.c)
+CONFORMANCE_SRC := $(wildcard tests/conformance/*_test.cpp)
+CONFORMANCE_MAIN := tests/conformance/main.cpp
+FAULTS_SRC := $(wildcard tests/conformance/faults/*_test.cpp)
+LINT_C += $(wildcard tests/conformance/*.c tests/conformance/*/*.c)
 
-$(call objs,$(CONFORMANCE_SRC)): CXXFLAGS += $(CPPUTEST_CFLAGS)
 # Linked with the shared library, as a program of a user would be.
-$(CONFORMANCE): $(call objs,$(CONFORMANCE_SRC)) $(LIBMILLRACE) $(GOLDEN_LIB)
+# $(call conformance_test,name,sources,more to build first)
+define conformance_test
+TESTS += $(BUILD)/tests/conformance/$(1)
+$(call objs,$(2)): CXXFLAGS += $(CPPUTEST_CFLAGS)
+$(BUILD)/tests/conformance/$(1): $(call objs,$(2) $(CONFORMANCE_MAIN)) $(LIBMILLRACE) $(GOLDEN_LIB) $(3)
+	@mkdir -p $$(@D)
+	@echo "  LINK  $$@"
+	@$(CXX) -o $$@ $(call objs,$(2) $(CONFORMANCE_MAIN)) -L$(dir $(LIBMILLRACE)) -lmillrace \
+		-Wl,-rpath,'$$$$ORIGIN/../../lib' $(GOLDEN_LIB) $(CPPUTEST_LIBS) -lm
+endef
+
+$(call objs,$(CONFORMANCE_MAIN)): CXXFLAGS += $(CPPUTEST_CFLAGS)
+$(eval $(call conformance_test,all,$(CONFORMANCE_SRC)))
+
+# A folder of back ends whose simulated unit has faults; the test finds it beside itself.
+FAKE_SIM := $(BUILD)/tests/conformance/fake_sim
+$(FAKE_SIM)/libmr_sim_rgu.so: $(call objs,tests/conformance/fake_sim.c) $(GOLDEN_LIB)
 	@mkdir -p $(@D)
-	@echo "  LINK  $@"
-	@$(CXX) -o $@ $(call objs,$(CONFORMANCE_SRC)) -L$(dir $(LIBMILLRACE)) -lmillrace \
-		-Wl,-rpath,'$$ORIGIN/../../lib' $(GOLDEN_LIB) $(CPPUTEST_LIBS) -lm
+	@$(CC) -shared -o $@ $^ -lm
+	@ln -sfn ../../../lib/millrace/mr_driver_sim.so ../../../lib/millrace/mr_sim_host $(@D)/
+$(eval $(call conformance_test,sim_faults,tests/conformance/faults/sim_faults_test.cpp,\
+	$(FAKE_SIM)/libmr_sim_rgu.so $(DRIVER_DIR)/mr_driver_sim.so $(SIM_HOST)))

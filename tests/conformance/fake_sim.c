@@ -13,6 +13,7 @@
 
 #include "millrace/rgu_regs.h"
 #include "models/golden/rgu.h"
+#include "models/golden/rgu_apply.h"
 #include "sim/sim.h"
 
 enum { REG_BYTES = 256, MAX_RANGES = 65536, JOB_CYCLES = 5000 };
@@ -146,10 +147,12 @@ static uint64_t address(const mr_sim *s, uint32_t offset) {
     return s->regs[offset / 4] | (uint64_t)s->regs[offset / 4 + 1] << 32;
 }
 
-/* The job by the golden model, in a copy without holes; the rows then go to their places. */
-static int do_job(mr_sim *s) {
+/* The job that the registers describe, by the golden model. False: an address outside the memory.
+ */
+static bool do_job(mr_sim *s) {
     uint32_t mode = s->regs[MR_RGU_MODE / 4], chunks = s->regs[MR_RGU_CHUNKS / 4];
     mr_golden_job job = {.n = (int)(mode >> 8 & 15), .terms = (int)(mode >> 16 & 63)};
+    bool apply = mode & MR_RGU_MODE_APPLY_MASK;
     job.format = (int)(mode >> 4 & 15);
     job.sat = (int)(mode >> 3 & 1);
     job.d_in = s->regs[MR_RGU_D_IN / 4];
@@ -159,23 +162,24 @@ static int do_job(mr_sim *s) {
     job.col0 = s->regs[MR_RGU_COL0 / 4];
     job.col1 = s->regs[MR_RGU_COL1 / 4];
     memcpy(&job.scale, &s->regs[MR_RGU_SCALE / 4], 4);
-    uint32_t stride = s->regs[MR_RGU_DST_STRIDE / 4];
-    size_t row = (job.col1 - job.col0) * mr_format_bytes(job.format), rows = job.row1 - job.row0;
-    size_t image =
-        (size_t)(chunks & 0xFFFF) * (chunks >> 16) * (size_t)job.terms * mr_rgu_record_bytes(job.n);
-    void *seeds, *scale, *dst;
-    int code = fake_map(s, address(s, MR_RGU_SEEDS), image, &seeds);
-    if (code == MR_SIM_OK)
-        code = fake_map(s, address(s, MR_RGU_DST), (rows - 1) * stride + row, &dst);
-    if (code == MR_SIM_OK && (mode & MR_RGU_MODE_ROW_SCALE_MASK)) {
-        code = fake_map(s, address(s, MR_RGU_ROW_SCALE), 4 * job.d_out, &scale);
+    size_t dst_stride = s->regs[MR_RGU_DST_STRIDE / 4], src_stride = s->regs[MR_RGU_SRC_STRIDE / 4];
+    size_t batch = s->regs[MR_RGU_BATCH / 4], lines = apply ? batch : job.row1 - job.row0;
+    size_t line = apply ? 4 * job.d_out : (job.col1 - job.col0) * mr_format_bytes(job.format);
+    size_t records = (size_t)(chunks & 0xFFFF) * (chunks >> 16) * (size_t)job.terms;
+    void *seeds, *scale, *dst, *src = NULL;
+    if (fake_map(s, address(s, MR_RGU_SEEDS), records * mr_rgu_record_bytes(job.n), &seeds) ||
+        fake_map(s, address(s, MR_RGU_DST), (lines - 1) * dst_stride + line, &dst))
+        return false;
+    if (mode & MR_RGU_MODE_ROW_SCALE_MASK) {
+        if (fake_map(s, address(s, MR_RGU_ROW_SCALE), 4 * job.d_out, &scale))
+            return false;
         job.row_scale = scale;
     }
     job.image = seeds;
-    if (code != MR_SIM_OK || (mode & MR_RGU_MODE_APPLY_MASK) || mr_golden_tile(&job, dst, stride))
-        s->regs[MR_RGU_ERROR / 4] = 6;
-    s->regs[MR_RGU_CYCLES / 4] = JOB_CYCLES;
-    return MR_SIM_OK;
+    if (!apply)
+        return mr_golden_tile(&job, dst, dst_stride) == 0;
+    return !fake_map(s, address(s, MR_RGU_SRC), (batch - 1) * src_stride + 4 * job.d_in, &src) &&
+           mr_golden_apply(&job, batch, src, src_stride, dst, dst_stride) == 0;
 }
 
 static int fake_run(mr_sim *s, uint64_t max_cycles, uint64_t *ran) {
@@ -196,8 +200,9 @@ static int fake_run(mr_sim *s, uint64_t max_cycles, uint64_t *ran) {
     s->regs[MR_RGU_ERROR / 4] = 0;
     if (!strcmp(s->fault, "error"))
         s->regs[MR_RGU_ERROR / 4] = 7;
-    else
-        do_job(s);
+    else if (!do_job(s))
+        s->regs[MR_RGU_ERROR / 4] = 6;
+    s->regs[MR_RGU_CYCLES / 4] = JOB_CYCLES;
     s->regs[MR_RGU_ISR / 4] |= MR_RGU_ISR_DONE_MASK;
     return MR_SIM_OK;
 }

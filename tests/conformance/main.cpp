@@ -1,6 +1,6 @@
 /*
  * Conformance suite: one binary, run against every back end that is present.
- *     conformance [--only URI]... [CppUTest options]
+ *     all [--only URI]... [CppUTest options]
  * Without --only the devices are those that mr_devices() calls available.
  */
 #include "tests/conformance/conformance.h"
@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <climits>
 #include <dirent.h>
 #include <unistd.h>
 
@@ -141,6 +142,19 @@ static size_t status_field(const char *name) {
 size_t resident_bytes() { return status_field("VmRSS") * 1024; }
 size_t live_threads() { return status_field("Threads"); }
 
+/* A test called <name>_faults runs once, with the back ends of the folder fake_<name> beside it. */
+static bool choose_fakes() {
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    std::string path(self, n > 0 ? n : 0), name = path.substr(path.rfind('/') + 1);
+    size_t end = name.rfind("_faults");
+    if (end == std::string::npos)
+        return false;
+    std::string folder = path.substr(0, path.rfind('/')) + "/fake_" + name.substr(0, end);
+    setenv("MILLRACE_DRIVERS", folder.c_str(), 1);
+    return true;
+}
+
 int main(int argc, char **argv) {
     std::vector<std::string> uris;
     std::vector<const char *> rest = {argv[0]};
@@ -152,7 +166,9 @@ int main(int argc, char **argv) {
     const char *seed = getenv("MR_SEED");
     test_seed = seed ? strtoull(seed, nullptr, 0) : static_cast<uint64_t>(time(nullptr));
     printf("MR_SEED=%llu\n", static_cast<unsigned long long>(test_seed));
-    if (uris.empty()) {
+    if (choose_fakes()) {
+        uris = {"faults"};
+    } else if (uris.empty()) {
         mr_device_info *list;
         size_t count;
         if (mr_devices(&list, &count) != MR_OK) {
