@@ -5,6 +5,7 @@
 #include "host/io/file.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,14 +16,16 @@ static size_t bytes_of(const mr_st_output *t) {
     return n;
 }
 
+/* NULL when a text is not UTF-8 or memory ran out. */
 static json_t *make_header(const mr_st_output *tensors, size_t count, const char *const *metadata,
                            size_t pairs) {
     json_t *header = json_object();
+    bool ok = header != NULL;
     if (pairs) {
         json_t *meta = json_object();
         for (size_t i = 0; i < pairs; i++)
-            json_object_set_new(meta, metadata[2 * i], json_string(metadata[2 * i + 1]));
-        json_object_set_new(header, "__metadata__", meta);
+            ok &= !json_object_set_new(meta, metadata[2 * i], json_string(metadata[2 * i + 1]));
+        ok &= !json_object_set_new(header, "__metadata__", meta);
     }
     size_t at = 0;
     for (size_t i = 0; i < count; i++) {
@@ -30,11 +33,15 @@ static json_t *make_header(const mr_st_output *tensors, size_t count, const char
         for (size_t k = 0; k < tensors[i].rank; k++)
             json_array_append_new(shape, json_integer((json_int_t)tensors[i].shape[k]));
         size_t end = at + bytes_of(&tensors[i]);
-        json_object_set_new(header, tensors[i].name,
-                            json_pack("{s:s, s:o, s:[I,I]}", "dtype",
-                                      mr_st_dtype_name(tensors[i].dtype), "shape", shape,
-                                      "data_offsets", (json_int_t)at, (json_int_t)end));
+        ok &= !json_object_set_new(header, tensors[i].name,
+                                   json_pack("{s:s, s:o, s:[I,I]}", "dtype",
+                                             mr_st_dtype_name(tensors[i].dtype), "shape", shape,
+                                             "data_offsets", (json_int_t)at, (json_int_t)end));
         at = end;
+    }
+    if (!ok) {
+        json_decref(header);
+        return NULL;
     }
     return header;
 }
@@ -42,7 +49,7 @@ static json_t *make_header(const mr_st_output *tensors, size_t count, const char
 mr_status mr_safetensors_write(const char *path, const mr_st_output *tensors, size_t count,
                                const char *const *metadata, size_t pairs) {
     json_t *header = make_header(tensors, count, metadata, pairs);
-    char *text = json_dumps(header, JSON_COMPACT | JSON_PRESERVE_ORDER);
+    char *text = header ? json_dumps(header, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
     json_decref(header);
     if (!text)
         return mr_fail(MR_INVALID_ARGUMENT, "%s: a tensor's name or its metadata is not UTF-8",
