@@ -188,25 +188,30 @@ module rgu_expand (
     end
   end
 
-  logic [L*W-1:0] self, other;
-  assign self = swap1_q ? read1_q : read0_q;
-  assign other = swap1_q ? read0_q : read1_q;
-
   // The array with its new index bit: an entry of odd parity is new and zero, an even one is the old
-  // entry at the index without the new bit. Stage 1 starts from one number.
-  for (genvar e = 0; e < L; e++) begin : g_widen
-    localparam logic Odd = (e ^ (e >> 1) ^ (e >> 2) ^ (e >> 3)) % 2 == 1;
-    logic [W-1:0] old, z;
-    always_comb begin
-      case (stage1_q)
-        4'd2: old = self[(e & ~2)*W+:W];
-        4'd3: old = self[(e & ~4)*W+:W];
-        4'd4: old = self[(e & ~8)*W+:W];
-        default: old = self[e*W+:W];
-      endcase
-      if (start1_q) z = (e == 0) ? begin1_q : '0;
-      else if (first1_q) z = (Odd ^ odd1_q) ? '0 : old;
-      else z = self[e*W+:W];
+  // entry at the index without the new bit. Stage 1 starts from one number. All quiet between words.
+  logic [L*W-1:0] self, other, z;
+  always_comb begin
+    self = '0;
+    other = '0;
+    z = '0;
+    if (live_q[1]) begin
+      self = swap1_q ? read1_q : read0_q;
+      other = swap1_q ? read0_q : read1_q;
+      if (start1_q) z = {{(L - 1) * W{1'b0}}, begin1_q};
+      else if (!first1_q) z = self;
+      else begin
+        for (int e = 0; e < L; e++) begin
+          if (odd1_q == (e[0] ^ e[1] ^ e[2] ^ e[3])) begin
+            case (stage1_q)
+              4'd2: z[e*W+:W] = self[(e&~2)*W+:W];
+              4'd3: z[e*W+:W] = self[(e&~4)*W+:W];
+              4'd4: z[e*W+:W] = self[(e&~8)*W+:W];
+              default: z[e*W+:W] = self[e*W+:W];
+            endcase
+          end
+        end
+      end
     end
   end
 
@@ -232,26 +237,26 @@ module rgu_expand (
 
     always_ff @(posedge clk_i) begin
       if (live_q[1]) begin
-        a_q <= g_widen[e].z;
+        a_q <= z[e*W+:W];
         if (across1_q) begin
           b_q <= other[e*W+:W];
           minus2_q <= !(Par3 ^ sign1_q);
         end else begin
           case (pass1_q)
             2'd0: begin
-              b_q <= g_widen[e^1].z;
+              b_q <= z[(e^1)*W+:W];
               minus2_q <= !Par0;
             end
             2'd1: begin
-              b_q <= g_widen[e^2].z;
+              b_q <= z[(e^2)*W+:W];
               minus2_q <= !Par1;
             end
             2'd2: begin
-              b_q <= g_widen[e^4].z;
+              b_q <= z[(e^4)*W+:W];
               minus2_q <= !Par2;
             end
             default: begin
-              b_q <= g_widen[e^8].z;
+              b_q <= z[(e^8)*W+:W];
               minus2_q <= !Par3;
             end
           endcase

@@ -150,18 +150,26 @@ module rgu_tables (
   // in, t[0] is bank bit 0 = blade bit 0. Sorting is fixed wiring, then an XOR of positions.
   // Blade bits of the word: n = 8: {K1,K2,K3} = word[2:0]; n = 10: {K1..K5} = word[4:0].
   logic [3:0] flip;
-  logic [351:0] wired, flip3, flip2, flip1, sorted;
+  logic [351:0] sorted;
 
   assign flip = n10_i ? {word1_q[4], word1_q[2], word1_q[3], lo_par1_q ^ odd1_q}
                       : {1'b0, word1_q[1], word1_q[2], lo_par1_q ^ odd1_q};
-  for (genvar t = 0; t < 16; t++) begin : g_sort
-    localparam int unsigned T0 = t % 2, T1 = (t / 2) % 2, T2 = (t / 4) % 2, T3 = t / 8;
-    localparam int unsigned Entry = T3 * 8 + T1 * 4 + T2 * 2 + (T0 + T1 + T2 + T3) % 2;
-    assign wired[t*22+:22] = value_q[Entry*22+:22];
-    assign flip3[t*22+:22] = flip[3] ? wired[(t^8)*22+:22] : wired[t*22+:22];
-    assign flip2[t*22+:22] = flip[2] ? flip3[(t^4)*22+:22] : flip3[t*22+:22];
-    assign flip1[t*22+:22] = flip[1] ? flip2[(t^2)*22+:22] : flip2[t*22+:22];
-    assign sorted[t*22+:22] = flip[0] ? flip1[(t^1)*22+:22] : flip1[t*22+:22];
+
+  // One level of the XOR of positions.
+  function automatic logic [351:0] swap(input logic [351:0] x, input int unsigned distance);
+    for (int unsigned t = 0; t < 16; t++) swap[t*22+:22] = x[(t^distance)*22+:22];
+  endfunction
+
+  always_comb begin
+    sorted = '0;
+    if (valid1_q) begin  // quiet between words
+      for (int unsigned t = 0; t < 16; t++)
+        sorted[t*22+:22] = value_q[{5'd0, t[3], t[1], t[2], ^t[3:0]}*22+:22];
+      if (flip[3]) sorted = swap(sorted, 8);
+      if (flip[2]) sorted = swap(sorted, 4);
+      if (flip[1]) sorted = swap(sorted, 2);
+      if (flip[0]) sorted = swap(sorted, 1);
+    end
   end
 
   // ---- banks -------------------------------------------------------------------------------------
@@ -192,17 +200,23 @@ module rgu_tables (
     logic [19:0] s_mem[0:511];
     logic [21:0] r_q, value;
     logic [19:0] s_q;
-    logic write;
     logic [8:0] addr;
 
-    assign write = valid1_q && (n10_i ? word1_q[1] == B[4] : word1_q[0] == B[3]);
-    assign addr = n10_i ? {wr_slot_q[4:0], B[3:1] ^ {word1_q[2], word1_q[3], word1_q[4]}, word1_q[0]}
-                        : {wr_slot_q, B[2:1] ^ {word1_q[1], word1_q[2]}};
-    assign value = n10_i ? sorted[{5'd0, Pos10}*22+:22] : sorted[{5'd0, Pos8}*22+:22];
+    always_comb begin
+      addr = '0;
+      value = '0;
+      if (valid1_q) begin
+        addr = n10_i ? {wr_slot_q[4:0], B[3:1] ^ {word1_q[2], word1_q[3], word1_q[4]}, word1_q[0]}
+                     : {wr_slot_q, B[2:1] ^ {word1_q[1], word1_q[2]}};
+        value = n10_i ? sorted[{5'd0, Pos10}*22+:22] : sorted[{5'd0, Pos8}*22+:22];
+      end
+    end
 
     always_ff @(posedge clk_i) begin
-      if (write && !side1_q) r_mem[addr] <= value;
-      if (write && side1_q) s_mem[addr] <= value[19:0];
+      if (valid1_q && (n10_i ? word1_q[1] == B[4] : word1_q[0] == B[3])) begin
+        if (side1_q) s_mem[addr] <= value[19:0];
+        else r_mem[addr] <= value;
+      end
       if (rd_en_i) begin
         r_q <= r_mem[r_addr];
         s_q <= s_mem[s_addr];
