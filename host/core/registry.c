@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "host/core/internal.h"
@@ -31,8 +32,9 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static bool is_dir(const char *dir, const char *below, char *out) {
     char path[PATH_MAX], real[PATH_MAX];
+    struct stat sb; /* the command is called millrace too, and is executable */
     if (snprintf(path, sizeof path, "%s%s", dir, below) >= (int)sizeof path ||
-        !realpath(path, real) || access(real, X_OK))
+        !realpath(path, real) || stat(real, &sb) || !S_ISDIR(sb.st_mode))
         return false;
     snprintf(out, PATH_MAX, "%s", real);
     return true;
