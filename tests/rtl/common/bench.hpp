@@ -48,7 +48,11 @@ inline uint64_t run_seed() {
 // A model under test. Registers and memories without reset begin with noise drawn from `noise`.
 template <class Top> class Bench {
   public:
-    virtual ~Bench() = default;
+    virtual ~Bench() {
+        // the model's scopes unregister with the thread's context, which may be another bench's
+        Verilated::threadContextp(&context);
+        top.reset();
+    }
     explicit Bench(uint64_t noise) {
         context.fatalOnError(false);
         context.randReset(2);
