@@ -25,3 +25,26 @@ $(SIM_HOST): $(call objs,drivers/sim/host.c)
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"
 	@$(CC) -o $@ $^ -ldl
+
+# CUDA: the driver library is opened at run time, but compiling for a GPU takes nvcc.
+NVCC ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
+CUDA_INCLUDE := $(if $(NVCC),$(firstword $(dir $(wildcard $(dir $(realpath $(NVCC)))../include/cuda.h \
+	$(dir $(realpath $(NVCC)))../targets/*/include/cuda.h))))
+ifneq ($(CUDA_INCLUDE),)
+HAVE_CUDA := yes
+CUDA_SRC := $(wildcard drivers/cuda/*.c)
+$(eval $(call driver,cuda,$(CUDA_SRC),-ldl -pthread))
+$(call objs,$(CUDA_SRC)): CFLAGS += -isystem $(CUDA_INCLUDE)
+
+# One fat binary a source: Turing and later, newest as PTX for what comes after. --fmad=false as -ffp-contract=off.
+CUDA_ARCHS ?= 75 80 90
+NVCCFLAGS = -x cu -std=c++17 -I. --fmad=false -O3 --diag-suppress 1835 \
+	$(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
+	-gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
+FATBINS := $(patsubst %.cl,$(DRIVER_DIR)/%.fatbin,$(notdir $(KERNEL_SRC)))
+ALL += $(FATBINS)
+$(FATBINS): $(DRIVER_DIR)/%.fatbin: kernels/%.cl $(wildcard kernels/*.h) models/golden/rgu_trig.h
+	@mkdir -p $(@D)
+	@echo "  NVCC  $<"
+	@$(NVCC) $(NVCCFLAGS) -fatbin -o $@ $<
+endif

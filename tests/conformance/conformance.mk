@@ -27,3 +27,15 @@ $(FAKE_SIM)/libmr_sim_rgu.so: $(call objs,tests/conformance/fake_sim.c) $(GOLDEN
 	@ln -sfn ../../../lib/millrace/mr_driver_sim.so ../../../lib/millrace/mr_sim_host $(@D)/
 $(eval $(call conformance_test,sim_faults,tests/conformance/faults/sim_faults_test.cpp,\
 	$(FAKE_SIM)/libmr_sim_rgu.so $(DRIVER_DIR)/mr_driver_sim.so $(SIM_HOST)))
+
+# A driver library without a GPU: the kernels run as they were compiled as C.
+ifeq ($(HAVE_CUDA),yes)
+FAKE_CUDA := $(BUILD)/tests/conformance/fake_cuda
+$(call objs,tests/conformance/fake_cuda.c): CFLAGS += -isystem $(CUDA_INCLUDE)
+$(FAKE_CUDA)/libcuda.so.1: $(call objs,tests/conformance/fake_cuda.c) $(KERNEL_OBJS) $(KERNEL_TABLE_OBJ)
+	@mkdir -p $(@D)
+	@$(CC) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -o $@ $^ -lm -pthread
+	@ln -sfn $(addprefix ../../../lib/millrace/,mr_driver_cuda.so $(notdir $(FATBINS))) $(@D)/
+$(eval $(call conformance_test,cuda_faults,$(CONFORMANCE_SRC) tests/conformance/faults/cuda_faults_test.cpp,\
+	$(FAKE_CUDA)/libcuda.so.1 $(DRIVER_DIR)/mr_driver_cuda.so $(FATBINS)))
+endif

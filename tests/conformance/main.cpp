@@ -10,6 +10,7 @@
 #include <cstring>
 #include <ctime>
 #include <climits>
+#include <dlfcn.h>
 #include <dirent.h>
 #include <unistd.h>
 
@@ -142,17 +143,22 @@ static size_t status_field(const char *name) {
 size_t resident_bytes() { return status_field("VmRSS") * 1024; }
 size_t live_threads() { return status_field("Threads"); }
 
-/* A test called <name>_faults runs once, with the back ends of the folder fake_<name> beside it. */
-static bool choose_fakes() {
+/*
+ * A test called <name>_faults takes its back ends from the folder fake_<name> beside it; for cuda
+ * that folder's driver library is loaded first, so that the back end gets it under its usual name.
+ * Returns <name>, or "" for other programs.
+ */
+static std::string choose_fakes() {
     char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     std::string path(self, n > 0 ? n : 0), name = path.substr(path.rfind('/') + 1);
     size_t end = name.rfind("_faults");
     if (end == std::string::npos)
-        return false;
+        return "";
     std::string folder = path.substr(0, path.rfind('/')) + "/fake_" + name.substr(0, end);
     setenv("MILLRACE_DRIVERS", folder.c_str(), 1);
-    return true;
+    dlopen((folder + "/libcuda.so.1").c_str(), RTLD_NOW | RTLD_GLOBAL);
+    return name.substr(0, end);
 }
 
 int main(int argc, char **argv) {
@@ -166,8 +172,9 @@ int main(int argc, char **argv) {
     const char *seed = getenv("MR_SEED");
     test_seed = seed ? strtoull(seed, nullptr, 0) : static_cast<uint64_t>(time(nullptr));
     printf("MR_SEED=%llu\n", static_cast<unsigned long long>(test_seed));
-    if (choose_fakes()) {
-        uris = {"faults"};
+    std::string fakes = choose_fakes();
+    if (!fakes.empty()) {
+        uris = {fakes + (fakes == "cuda" ? ":0" : ":rgu")};
     } else if (uris.empty()) {
         mr_device_info *list;
         size_t count;
