@@ -1,5 +1,5 @@
-// AXI masters and arbiters against a memory that stalls every channel on its own, answers ids in any
-// order and takes write data before or after its address.
+// AXI masters and arbiters against a memory that stalls every channel on its own, answers ids in
+// any order and takes write data before or after its address.
 #include "bench.hpp"
 #include "Vaxi_tb.h"
 
@@ -12,16 +12,16 @@
 
 namespace {
 
-const int B = 64;          // bytes a word
+const int B = 64;             // bytes a word
 const size_t SPACE = 1 << 16; // the memory; addresses above are the same bytes again
 const uint64_t BASE = 0x123456700000u;
 
 struct Stalls { // chance, in percent, that a channel is ready or offers in a cycle
     unsigned aw = 100, w = 100, b = 100, ar = 100, r = 100, out = 100, in = 100, cmd = 100;
     unsigned latency = 0;
-    bool shuffle = false;      // answer other ids first when it likes
-    bool data_first = false;   // take no AW before the burst's data
-    unsigned bad = 0;          // percent of error responses
+    bool shuffle = false;    // answer other ids first when it likes
+    bool data_first = false; // take no AW before the burst's data
+    unsigned bad = 0;        // percent of error responses
 };
 
 struct Command {
@@ -51,7 +51,7 @@ struct Traced : Bench<Vaxi_tb> {
 
 // The whole bench: memory on one side, clients on the other, one cycle at a time.
 class System {
-  public:
+public:
     System(uint64_t noise, const Stalls &s) : bench(noise), stalls(s), rng(noise), memory(SPACE) {
         auto &t = *bench.top;
         t.rd_cmd_valid_i = t.wr_cmd_valid_i = t.wr_valid_i = t.rd_ready_i = t.clear_i = 0;
@@ -89,7 +89,8 @@ class System {
             printf("cycle %llu: %s\n", (unsigned long long)bench.cycles, what);
         failed = true;
     }
-    // Runs until everything asked for has happened; false when the watchdog ends it or something is wrong.
+    // Runs until everything asked for has happened; false when the watchdog ends it or something is
+    // wrong.
     bool run(int limit) {
         for (int k = 0; k < limit && !failed; k++) {
             if (empty() && idle() && writes.empty() && reads_left() == 0)
@@ -128,7 +129,7 @@ class System {
             wrong("an assertion of the design fired");
     }
 
-  private:
+private:
     struct Burst {
         uint64_t addr;
         int words, id, done;
@@ -140,7 +141,8 @@ class System {
         size_t at;
     };
     std::deque<Burst> addresses, writes, reads[2];
-    std::deque<std::vector<uint8_t>> data; // finished write bursts without address: words and strobes
+    std::deque<std::vector<uint8_t>>
+        data; // finished write bursts without address: words and strobes
     std::vector<uint8_t> burst;
     std::deque<Command> rd_open[2], wr_open[2];
     std::deque<Feed> feed[2];
@@ -204,9 +206,9 @@ class System {
         if (!r_busy && reads_left() && rng.percent(stalls.r)) {
             // in the order of the addresses, or id by id as it likes
             const bool other = !reads[r_id ^ 1].empty();
-            if (reads[r_id].empty() || (stalls.shuffle ? other && rng.percent(50)
-                                                       : other && reads[r_id ^ 1].front().due <
-                                                                      reads[r_id].front().due))
+            if (reads[r_id].empty() ||
+                (stalls.shuffle ? other && rng.percent(50)
+                                : other && reads[r_id ^ 1].front().due < reads[r_id].front().due))
                 r_id ^= 1;
             if (!reads[r_id].empty() && bench.cycles >= reads[r_id].front().due) {
                 const Burst &r = reads[r_id].front();
@@ -289,7 +291,8 @@ class System {
         }
         if (t.awvalid_o && t.awready_i) {
             burst_rules(t.awaddr_o, t.awlen_o, t.awid_o);
-            addresses.push_back({t.awaddr_o, t.awlen_o + 1, t.awid_o, 0, 0, rng.percent(stalls.bad)});
+            addresses.push_back(
+                {t.awaddr_o, t.awlen_o + 1, t.awid_o, 0, 0, rng.percent(stalls.bad)});
             aw_bursts++;
         }
         if (t.bvalid_i && t.bready_o) {
@@ -297,7 +300,8 @@ class System {
             b_busy = false;
         }
         pair();
-        hash = (hash ^ (t.awaddr_o * 3 + t.araddr_o * 5 + t.wdata_o[0] + t.rd_data_o[1] + t.wvalid_o)) *
+        hash = (hash ^
+                (t.awaddr_o * 3 + t.araddr_o * 5 + t.wdata_o[0] + t.rd_data_o[1] + t.wvalid_o)) *
                0x100000001B3u;
     }
     void burst_rules(uint64_t addr, int len, int id) {
@@ -331,8 +335,8 @@ class System {
     }
 };
 
-// Reads from the lower half, writes to the upper half, so that order between them does not matter; each
-// write master has its own quarter.
+// Reads from the lower half, writes to the upper half, so that order between them does not matter;
+// each write master has its own quarter.
 Command random_read(Rng &rng, uint32_t longest) {
     return {BASE + rng.below(SPACE / 2 - longest), 1 + (uint32_t)rng.below(longest), 0};
 }
@@ -343,13 +347,12 @@ Command random_write(Rng &rng, uint32_t longest, int k) {
 
 } // namespace
 
-TEST_GROUP(Axi) {
-    void good(System & s, int limit) {
-        const bool ok = s.run(limit);
-        CHECK(ok);
-        CHECK_TEXT(s.memory == s.image, "memory differs from what was written");
-    }
-};
+TEST_GROUP(Axi){void good(System & s, int limit){const bool ok = s.run(limit);
+CHECK(ok);
+CHECK_TEXT(s.memory == s.image, "memory differs from what was written");
+}
+}
+;
 
 // Case 24, 30: every channel stalls by itself; ids answered in any order; 1,000 short runs.
 TEST(Axi, IndependentStallsOnEveryChannel) {
@@ -370,7 +373,8 @@ TEST(Axi, IndependentStallsOnEveryChannel) {
                 s.wr_todo[k].push_back(random_write(rng, longest, k));
             }
         if (!s.run(60000) || s.memory != s.image) {
-            printf("run %llu of seed %llu\n", (unsigned long long)seed, (unsigned long long)run_seed());
+            printf("run %llu of seed %llu\n", (unsigned long long)seed,
+                   (unsigned long long)run_seed());
             FAIL("wrong result under stalls");
         }
     }
@@ -381,7 +385,8 @@ TEST(Axi, PageEndsAndLengths) {
     Rng rng(run_seed());
     System s(rng.next(), Stalls{});
     for (uint32_t off = 0; off < 4096; off += 1 + (uint32_t)rng.below(60))
-        for (uint32_t len : {1u, 63u, 64u, 65u, 127u, 129u, 300u, 4095u, 4096u, 4097u, 8191u, 8193u}) {
+        for (uint32_t len :
+             {1u, 63u, 64u, 65u, 127u, 129u, 300u, 4095u, 4096u, 4097u, 8191u, 8193u}) {
             if (len > 300 && rng.percent(75))
                 continue;
             const int k = (int)rng.below(2);
@@ -399,13 +404,15 @@ TEST(Axi, EveryOffsetPairOfShortCommands) {
         for (uint32_t src = 0; src < 64; src++) {
             const uint32_t len = 1 + (uint32_t)rng.below(140);
             s.wr_todo[src & 1].push_back(
-                {BASE + SPACE / 2 + (src & 1) * SPACE / 4 + 64 * rng.below(64) + dst, len, (uint8_t)src});
+                {BASE + SPACE / 2 + (src & 1) * SPACE / 4 + 64 * rng.below(64) + dst, len,
+                 (uint8_t)src});
             s.rd_todo[src & 1].push_back({BASE + 64 * rng.below(64) + dst, len, 0});
         }
     good(s, 200000);
 }
 
-// Case 23: words of 1, 2, 4 and 8 bytes at every byte offset; the memory ignores the low address bits.
+// Case 23: words of 1, 2, 4 and 8 bytes at every byte offset; the memory ignores the low address
+// bits.
 TEST(Axi, SmallWordsAtEveryByteOffset) {
     Rng rng(run_seed());
     System s(rng.next(), Stalls{});
@@ -436,7 +443,8 @@ TEST(Axi, FullRate) {
             for (uint32_t c = 0; c < n; c++) {
                 s.rd_todo[k].push_back({BASE + (uint64_t)c * len % (SPACE / 2), len, 0});
                 s.wr_todo[k].push_back(
-                    {BASE + SPACE / 2 + (uint64_t)k * SPACE / 4 + (uint64_t)c * len % (SPACE / 4), len, 0});
+                    {BASE + SPACE / 2 + (uint64_t)k * SPACE / 4 + (uint64_t)c * len % (SPACE / 4),
+                     len, 0});
             }
             good(s, 100000);
             LONGS_EQUAL(1024, s.w_beats);
@@ -455,7 +463,8 @@ TEST(Axi, SharedPortIsFullAndFair) {
     for (int k = 0; k < 2; k++)
         for (uint32_t c = 0; c < 64; c++) {
             s.rd_todo[k].push_back({BASE + c * 512, 512, 0});
-            s.wr_todo[k].push_back({BASE + SPACE / 2 + (uint64_t)k * SPACE / 4 + c % 32 * 512, 512, 0});
+            s.wr_todo[k].push_back(
+                {BASE + SPACE / 2 + (uint64_t)k * SPACE / 4 + c % 32 * 512, 512, 0});
         }
     while (s.bench.cycles < 600)
         s.cycle();
@@ -595,6 +604,4 @@ TEST(Axi, TraceOnAndOffAgree) {
     remove(path);
 }
 
-int main(int argc, char **argv) {
-    return bench_main(argc, argv);
-}
+int main(int argc, char **argv) { return bench_main(argc, argv); }

@@ -1,5 +1,5 @@
-// What every bench of the common cells needs: a reproducible seed, a model whose registers start with
-// noise, and assertions that are reported to the test instead of ending the program.
+// What every bench of the common cells needs: a reproducible seed, a model whose registers start
+// with noise, and assertions that are reported to the test instead of ending the program.
 #ifndef MR_TESTS_RTL_COMMON_BENCH_HPP
 #define MR_TESTS_RTL_COMMON_BENCH_HPP
 
@@ -18,7 +18,7 @@
 
 // splitmix64
 class Rng {
-  public:
+public:
     explicit Rng(uint64_t seed) : state_(seed) {}
     uint64_t next() {
         uint64_t z = (state_ += 0x9E3779B97F4A7C15u);
@@ -29,7 +29,7 @@ class Rng {
     uint64_t below(uint64_t n) { return next() % n; }
     bool percent(unsigned p) { return below(100) < p; }
 
-  private:
+private:
     uint64_t state_;
 };
 
@@ -46,8 +46,9 @@ inline uint64_t run_seed() {
 }
 
 // A model under test. Registers and memories without reset begin with noise drawn from `noise`.
-template <class Top> class Bench {
-  public:
+template <class Top>
+class Bench {
+public:
     virtual ~Bench() {
         // the model's scopes unregister with the thread's context, which may be another bench's
         Verilated::threadContextp(&context);
@@ -89,13 +90,13 @@ template <class Top> class Bench {
     std::unique_ptr<Top> top;
     uint64_t cycles = 0;
 
-  protected:
+protected:
     virtual void dump() {}
 };
 
 // What the program prints to stdout while this object lives; used to see which assertion fired.
 class Capture {
-  public:
+public:
     Capture() {
         fflush(stdout);
         saved_ = dup(1);
@@ -114,7 +115,7 @@ class Capture {
         return text;
     }
 
-  private:
+private:
     int saved_;
     FILE *file_;
 };

@@ -1,5 +1,5 @@
-// The assertions themselves: lawful traffic keeps them quiet, and each planted fault makes the one that
-// forbids it fire, by name.
+// The assertions themselves: lawful traffic keeps them quiet, and each planted fault makes the one
+// that forbids it fire, by name.
 #include "bench.hpp"
 #include "Vcheck_tb.h"
 
@@ -96,7 +96,8 @@ TEST_GROUP(Check) {
         }
     }
     // a stream beat that waits one cycle, then `change`, then another cycle
-    template <class Change> void stalled(Change change) {
+    template <class Change>
+    void stalled(Change change) {
         auto &t = *b.top;
         t.s_valid_i = 1;
         t.s_ready_i = 0;
@@ -299,11 +300,9 @@ TEST(Check, EveryChannelHoldsStill) {
          [](Vcheck_tb &t) { t.wlast_i ^= 1; }},
         {"u_axi.u_ar.data_stable", [](Vcheck_tb &t) { t.arvalid_i = 1, t.arready_i = 0; },
          [](Vcheck_tb &t) { t.arlen_i ^= 1; }},
-        {"u_axi.u_b.data_stable",
-         [](Vcheck_tb &t) { t.bvalid_i = 1, t.bready_i = 0; },
+        {"u_axi.u_b.data_stable", [](Vcheck_tb &t) { t.bvalid_i = 1, t.bready_i = 0; },
          [](Vcheck_tb &t) { t.bresp_i ^= 2; }},
-        {"u_axi.u_r.data_stable",
-         [](Vcheck_tb &t) { t.rvalid_i = 1, t.rready_i = 0; },
+        {"u_axi.u_r.data_stable", [](Vcheck_tb &t) { t.rvalid_i = 1, t.rready_i = 0; },
          [](Vcheck_tb &t) { t.rdata_i ^= 1; }},
     };
     for (auto &c : channels) {
@@ -318,6 +317,4 @@ TEST(Check, EveryChannelHoldsStill) {
     }
 }
 
-int main(int argc, char **argv) {
-    return bench_main(argc, argv);
-}
+int main(int argc, char **argv) { return bench_main(argc, argv); }

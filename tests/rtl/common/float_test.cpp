@@ -1,6 +1,7 @@
-// Float conversion cells against a reference that knows nothing of shifting and rounding bits: the exact
-// value is a long double (64 bit significand, every product here has at most 55), the 8 and 16 bit formats
-// are sorted tables of their values, and rounding is comparing with the middle of two neighbours.
+// Float conversion cells against a reference that knows nothing of shifting and rounding bits: the
+// exact value is a long double (64 bit significand, every product here has at most 55), the 8 and
+// 16 bit formats are sorted tables of their values, and rounding is comparing with the middle of
+// two neighbours.
 #include "bench.hpp"
 #include "Vfloat_tb.h"
 
@@ -22,9 +23,12 @@ struct Shape {
     bool has_inf;
 };
 const Shape SHAPES[] = {
-    {7, -126, 0x7F7F, 0x7FC0, 0x8000, true}, {10, -14, 0x7BFF, 0x7E00, 0x8000, true},
-    {3, -6, 0x7E, 0x7F, 0x80, false},        {2, -14, 0x7B, 0x7E, 0x80, true},
-    {0, 0, 127, 0, 0, false},                {23, -126, 0x7F7FFFFF, 0x7FC00000, 0x80000000, true},
+    {7, -126, 0x7F7F, 0x7FC0, 0x8000, true},
+    {10, -14, 0x7BFF, 0x7E00, 0x8000, true},
+    {3, -6, 0x7E, 0x7F, 0x80, false},
+    {2, -14, 0x7B, 0x7E, 0x80, true},
+    {0, 0, 127, 0, 0, false},
+    {23, -126, 0x7F7FFFFF, 0x7FC00000, 0x80000000, true},
 };
 
 float as_float(uint32_t bits) {
@@ -92,7 +96,8 @@ Result reference(long double x, int format, bool saturate) {
         flags = OF | NX;
         code = saturate ? s.max : s.max + 1;
     } else if (flags) {
-        // tiny after rounding: rounded to the format's precision alone it is below the smallest normal
+        // tiny after rounding: rounded to the format's precision alone it is below the smallest
+        // normal
         int e;
         const long double m = frexpl(mag, &e);
         if (ldexpl(nearbyintl(ldexpl(m, s.man + 1)), e - s.man - 1) < ldexpl(1, s.emin))
@@ -233,7 +238,8 @@ TEST(Float, RandomProducts) {
                 if (rng.percent(70)) { // exponents that meet the format's range
                     const uint32_t field = 90 + (uint32_t)rng.below(70);
                     scale = (scale & 0x807FFFFF) | field << 23;
-                    value = (value & 0x807FFFFF) | (uint32_t)(254 - field - 20 + rng.below(40)) << 23;
+                    value = (value & 0x807FFFFF) | (uint32_t)(254 - field - 20 + rng.below(40))
+                                                       << 23;
                 }
                 if (rng.percent(30))
                     value &= 0xFFFF0000u << rng.below(8);
@@ -428,7 +434,7 @@ TEST_GROUP(Shift) {
     FloatBench b{run_seed()};
     typedef unsigned __int128 u128;
 
-    void word(WData *to, u128 v) {
+    void word(WData * to, u128 v) {
         for (int k = 0; k < 4; k++)
             to[k] = (uint32_t)(v >> (32 * k));
     }
@@ -458,7 +464,8 @@ TEST(Shift, EveryAmountMatches) {
     std::vector<uint64_t> amounts;
     for (uint64_t k = 0; k <= 200; k++)
         amounts.push_back(k);
-    for (uint64_t big : {1ull << 32, (1ull << 32) + 1, (1ull << 32) + 31, 1ull << 39, (1ull << 40) - 1})
+    for (uint64_t big :
+         {1ull << 32, (1ull << 32) + 1, (1ull << 32) + 31, 1ull << 39, (1ull << 40) - 1})
         amounts.push_back(big);
     for (uint64_t by : amounts)
         for (int k = 0; k < 20; k++) {
@@ -476,6 +483,4 @@ TEST(Shift, EveryAmountMatches) {
         }
 }
 
-int main(int argc, char **argv) {
-    return bench_main(argc, argv);
-}
+int main(int argc, char **argv) { return bench_main(argc, argv); }

@@ -1,6 +1,6 @@
-// The generated register block of the RGU over AXI4-Lite, by the names of the generated C header: every
-// register keeps what is written, byte strobes included, and the ap_ctrl_hs registers behave as a host
-// driver expects.
+// The generated register block of the RGU over AXI4-Lite, by the names of the generated C header:
+// every register keeps what is written, byte strobes included, and the ap_ctrl_hs registers behave
+// as a host driver expects.
 #include "bench.hpp"
 #include "Vrgu_regs.h"
 
@@ -100,17 +100,26 @@ const uint32_t MODE_BITS = MR_RGU_MODE_APPLY_MASK | MR_RGU_MODE_ROW_SCALE_MASK |
 struct {
     uint32_t offset, bits, reset;
 } const WRITABLE[] = {
-    {MR_RGU_SEEDS, ~0u, 0},      {MR_RGU_SEEDS + 4, ~0u, 0},
-    {MR_RGU_ROW_SCALE, ~0u, 0},  {MR_RGU_ROW_SCALE + 4, ~0u, 0},
-    {MR_RGU_DST, ~0u, 0},        {MR_RGU_DST + 4, ~0u, 0},
-    {MR_RGU_SRC, ~0u, 0},        {MR_RGU_SRC + 4, ~0u, 0},
-    {MR_RGU_DST_STRIDE, ~0u, 0}, {MR_RGU_SRC_STRIDE, ~0u, 0},
-    {MR_RGU_MODE, MODE_BITS, 0}, {MR_RGU_CHUNKS, ~0u, 0},
-    {MR_RGU_ROW0, ~0u, 0},       {MR_RGU_ROW1, ~0u, 0},
-    {MR_RGU_COL0, ~0u, 0},       {MR_RGU_COL1, ~0u, 0},
+    {MR_RGU_SEEDS, ~0u, 0},
+    {MR_RGU_SEEDS + 4, ~0u, 0},
+    {MR_RGU_ROW_SCALE, ~0u, 0},
+    {MR_RGU_ROW_SCALE + 4, ~0u, 0},
+    {MR_RGU_DST, ~0u, 0},
+    {MR_RGU_DST + 4, ~0u, 0},
+    {MR_RGU_SRC, ~0u, 0},
+    {MR_RGU_SRC + 4, ~0u, 0},
+    {MR_RGU_DST_STRIDE, ~0u, 0},
+    {MR_RGU_SRC_STRIDE, ~0u, 0},
+    {MR_RGU_MODE, MODE_BITS, 0},
+    {MR_RGU_CHUNKS, ~0u, 0},
+    {MR_RGU_ROW0, ~0u, 0},
+    {MR_RGU_ROW1, ~0u, 0},
+    {MR_RGU_COL0, ~0u, 0},
+    {MR_RGU_COL1, ~0u, 0},
     {MR_RGU_SCALE, ~0u, MR_RGU_SCALE_RESET},
     {MR_RGU_BATCH, ~0u, MR_RGU_BATCH_RESET},
-    {MR_RGU_D_IN, ~0u, 0},       {MR_RGU_D_OUT, ~0u, 0},
+    {MR_RGU_D_IN, ~0u, 0},
+    {MR_RGU_D_OUT, ~0u, 0},
 };
 
 } // namespace
@@ -281,6 +290,4 @@ TEST(Regs, InterruptNeedsBothEnables) {
     CHECK(b.top->interrupt_o);
 }
 
-int main(int argc, char **argv) {
-    return bench_main(argc, argv);
-}
+int main(int argc, char **argv) { return bench_main(argc, argv); }

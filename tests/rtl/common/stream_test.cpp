@@ -1,5 +1,5 @@
-// Stream cells: what goes in comes out, in order, whatever the two sides do; rates, frames, fairness, and
-// that no register is left without a reset that matters.
+// Stream cells: what goes in comes out, in order, whatever the two sides do; rates, frames,
+// fairness, and that no register is left without a reset that matters.
 #include "bench.hpp"
 #include "Vstream_tb.h"
 
@@ -59,7 +59,8 @@ struct Lane {
                 return false;
             const Byte want = expected.front();
             expected.pop_front();
-            if (want.value != (uint8_t)(got >> (8 * k)) || want.last != (got_last && k + 1 == bytes))
+            if (want.value != (uint8_t)(got >> (8 * k)) ||
+                want.last != (got_last && k + 1 == bytes))
                 return false;
         }
         beats_out++;
@@ -99,7 +100,8 @@ TEST_GROUP(Stream) {
             lanes[k].out = OUT[k];
         }
     }
-    // Cycles until all lanes are empty. Every cycle ready is flipped before the edge: valid must not move.
+    // Cycles until all lanes are empty. Every cycle ready is flipped before the edge: valid must
+    // not move.
     int run(StreamBench & b, Rng & rng, unsigned give, unsigned take, int limit) {
         auto &t = *b.top;
         for (int cycle = 0; cycle < limit; cycle++) {
@@ -246,7 +248,7 @@ TEST(Align, EveryOffsetPairAndLength) {
                     todo.push_back({src, dst, len});
     for (size_t k = todo.size() / 2; k > 0; k--) // the second pass in random order
         std::swap(todo[todo.size() / 2 + k - 1], todo[todo.size() / 2 + rng.below(k)]);
-    std::deque<uint8_t> bytes; // useful bytes fed and not yet seen
+    std::deque<uint8_t> bytes;  // useful bytes fed and not yet seen
     int src_at = 0, dst_at = 0; // byte positions within the commands being fed and checked
     bool cmd = false, in = false;
     uint64_t data = 0;
@@ -400,9 +402,11 @@ TEST(Split, NoBurstTouchesTwoPages) {
             const uint64_t end = (addr + length + 63) / 64 * 64;
             while (t.s_valid_o) {
                 const uint64_t words = (uint64_t)t.s_len_o + 1, last = t.s_addr_o + 64 * words - 1;
-                if (t.s_addr_o != at || words > 16 || t.s_addr_o / 4096 != last / 4096 || last >= end) {
-                    printf("addr %llx length %u: burst %llx of %llu words\n", (unsigned long long)addr,
-                           length, (unsigned long long)t.s_addr_o, (unsigned long long)words);
+                if (t.s_addr_o != at || words > 16 || t.s_addr_o / 4096 != last / 4096 ||
+                    last >= end) {
+                    printf("addr %llx length %u: burst %llx of %llu words\n",
+                           (unsigned long long)addr, length, (unsigned long long)t.s_addr_o,
+                           (unsigned long long)words);
                     FAIL("wrong burst");
                 }
                 at += 64 * words;
@@ -429,62 +433,64 @@ TEST(Split, LengthZeroGivesNothing) {
     }
 }
 
-// Case 60: registers start with noise that depends on the seed; after a reset nothing of it may show.
-TEST_GROUP(Reset) {
-    static uint64_t mix(uint64_t hash, uint64_t v) { return (hash ^ v) * 0x100000001B3u; }
-    // hashes of all outputs that mean something, and of the planted counter
-    static void play(uint64_t noise, uint64_t &good, uint64_t &planted) {
-        StreamBench b(noise);
-        Rng rng(7);
-        auto &t = *b.top;
-        good = planted = 0xCBF29CE484222325u;
-        memset(&t.keep_i[0], 0xFF, 12);
-        t.a_ready_i = t.s_ready_i = 1;
-        uint16_t taken = 0x3FF;
-        bool a_cmd = true, a_in = true, s_cmd = true;
-        for (int k = 0; k < 300; k++) {
-            // an offer stands until it is taken, then the next one is drawn
-            for (int c = 0; c < CELLS; c++)
-                if (!(t.valid_i >> c & 1) || (taken >> c & 1)) {
-                    t.valid_i = (uint16_t)((t.valid_i & ~(1 << c)) | rng.below(2) << c);
-                    set64(t.data_i, c, rng.next());
-                }
-            t.ready_i = (uint16_t)rng.below(0x400);
-            if (a_cmd) {
-                t.a_cmd_valid_i = 1;
-                t.a_src_off_i = (uint8_t)rng.below(8);
-                t.a_dst_off_i = (uint8_t)rng.below(8);
-                t.a_len_i = (uint16_t)(1 + rng.below(40));
+// Case 60: registers start with noise that depends on the seed; after a reset nothing of it may
+// show.
+TEST_GROUP(Reset){static uint64_t mix(uint64_t hash, uint64_t v){return (hash ^ v) * 0x100000001B3u;
+}
+// hashes of all outputs that mean something, and of the planted counter
+static void play(uint64_t noise, uint64_t &good, uint64_t &planted) {
+    StreamBench b(noise);
+    Rng rng(7);
+    auto &t = *b.top;
+    good = planted = 0xCBF29CE484222325u;
+    memset(&t.keep_i[0], 0xFF, 12);
+    t.a_ready_i = t.s_ready_i = 1;
+    uint16_t taken = 0x3FF;
+    bool a_cmd = true, a_in = true, s_cmd = true;
+    for (int k = 0; k < 300; k++) {
+        // an offer stands until it is taken, then the next one is drawn
+        for (int c = 0; c < CELLS; c++)
+            if (!(t.valid_i >> c & 1) || (taken >> c & 1)) {
+                t.valid_i = (uint16_t)((t.valid_i & ~(1 << c)) | rng.below(2) << c);
+                set64(t.data_i, c, rng.next());
             }
-            if (a_in) {
-                t.a_valid_i = 1;
-                t.a_data_i = rng.next();
-            }
-            if (s_cmd) {
-                t.s_cmd_valid_i = 1;
-                t.s_addr_i = rng.next();
-                t.s_len_i = (uint32_t)rng.below(10000);
-            }
-            b.settle();
-            good = mix(good, t.valid_o);
-            good = mix(good, t.ready_o);
-            good = mix(good, t.fill_o);
-            for (int c = 0; c < CELLS; c++)
-                if (t.valid_o >> c & 1)
-                    good = mix(good, get64(t.data_o, c));
-            good = mix(good, t.a_valid_o ? t.a_data_o ^ t.a_strb_o : 0);
-            good = mix(good, t.s_valid_o ? t.s_addr_o + t.s_len_o : 0);
-            good = mix(good, t.sound_o);
-            planted = mix(planted, t.planted_o);
-            taken = t.valid_i & t.ready_o;
-            a_cmd = t.a_cmd_ready_o;
-            a_in = t.a_ready_o;
-            s_cmd = t.s_cmd_ready_o;
-            b.tick();
+        t.ready_i = (uint16_t)rng.below(0x400);
+        if (a_cmd) {
+            t.a_cmd_valid_i = 1;
+            t.a_src_off_i = (uint8_t)rng.below(8);
+            t.a_dst_off_i = (uint8_t)rng.below(8);
+            t.a_len_i = (uint16_t)(1 + rng.below(40));
         }
-        CHECK(!b.fired());
+        if (a_in) {
+            t.a_valid_i = 1;
+            t.a_data_i = rng.next();
+        }
+        if (s_cmd) {
+            t.s_cmd_valid_i = 1;
+            t.s_addr_i = rng.next();
+            t.s_len_i = (uint32_t)rng.below(10000);
+        }
+        b.settle();
+        good = mix(good, t.valid_o);
+        good = mix(good, t.ready_o);
+        good = mix(good, t.fill_o);
+        for (int c = 0; c < CELLS; c++)
+            if (t.valid_o >> c & 1)
+                good = mix(good, get64(t.data_o, c));
+        good = mix(good, t.a_valid_o ? t.a_data_o ^ t.a_strb_o : 0);
+        good = mix(good, t.s_valid_o ? t.s_addr_o + t.s_len_o : 0);
+        good = mix(good, t.sound_o);
+        planted = mix(planted, t.planted_o);
+        taken = t.valid_i & t.ready_o;
+        a_cmd = t.a_cmd_ready_o;
+        a_in = t.a_ready_o;
+        s_cmd = t.s_cmd_ready_o;
+        b.tick();
     }
-};
+    CHECK(!b.fired());
+}
+}
+;
 
 TEST(Reset, OutputsAreTheSameForEveryNoiseAndThePlantedBugIsSeen) {
     uint64_t good0, planted0, differ = 0;
@@ -498,6 +504,4 @@ TEST(Reset, OutputsAreTheSameForEveryNoiseAndThePlantedBugIsSeen) {
     CHECK_TEXT(differ >= 18, "a register without reset does not show: the noise is off");
 }
 
-int main(int argc, char **argv) {
-    return bench_main(argc, argv);
-}
+int main(int argc, char **argv) { return bench_main(argc, argv); }
