@@ -107,9 +107,9 @@ def moe(h, ffn, top_k, dtype, aux=None):
     if ffn is None:
         return torch.zeros_like(h)
     router, w1, w3, w2 = ffn
-    if router is None:  # one expert, always on
-        h, w1, w3, w2 = h.to(dtype), w1[0].to(dtype), w3[0].to(dtype), w2[0].to(dtype)
-        return ((F.silu(h @ w1.T) * (h @ w3.T)) @ w2.T).float()
+    if router is None:  # every expert always on, with weight 1
+        h, w1, w3, w2 = h.to(dtype), w1.to(dtype), w3.to(dtype), w2.to(dtype)
+        return sum(((F.silu(h @ a.T) * (h @ b.T)) @ c.T).float() for a, b, c in zip(w1, w3, w2))
     n, e = h.shape[0], router.shape[0]
     weight, index, logits = route(h, router, top_k)
     flat = index.flatten()

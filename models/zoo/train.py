@@ -1,7 +1,7 @@
-"""Train the base: python3 train.py --out base.safetensors [--steps 2400] [--resume]
+"""Train the base: python3 train.py --out base.safetensors [--steps 700] [--resume]
 
 Muon for the hidden matrices, Adam for embeddings, head, router and norms; bf16 products. The state is saved
-atomically every 200 steps beside the output (`*.state`), and --resume goes on from it to the same result.
+atomically every 100 steps beside the output (`*.state`), and --resume goes on from it to the same result.
 """
 import argparse
 import math
@@ -53,14 +53,15 @@ def save_atomically(write, path):
 def main():
     args = argparse.ArgumentParser()
     args.add_argument("--out", type=pathlib.Path, default=corpus.HERE / "base.safetensors")
-    args.add_argument("--steps", type=int, default=2400)
+    args.add_argument("--steps", type=int, default=700)
     args.add_argument("--batch", type=int, default=8)
     args.add_argument("--lr", type=float, default=5e-3)
     args.add_argument("--seed", type=int, default=1)
+    args.add_argument("--threads", type=int, default=2, help="1 is best where other work shares the cores")
     args.add_argument("--stop", type=int, help="save the state and stop at this step, to test --resume")
     args.add_argument("--resume", action="store_true")
     args = args.parse_args()
-    torch.set_num_threads(2)
+    torch.set_num_threads(args.threads)
     cfg = model.CONFIG
     train, validation, held_out = corpus.split()
     data = torch.frombuffer(bytearray(train), dtype=torch.uint8)
@@ -101,9 +102,9 @@ def main():
         if step % 50 == 0 or step == args.steps - 1:
             print(f"step {step} train {loss.item() / math.log(2):.4f} bits/byte, {time.time() - start:.0f} s, "
                   f"balance {(sum(aux) / len(aux)).item():.3f}", flush=True)
-        if (step + 1) % 200 == 0 or step == args.steps - 1:
+        if (step + 1) % 100 == 0 or step == args.steps - 1:
             save_state(step + 1)
-            print(f"  validation {model.bits_per_byte(p, cfg, validation[:65537], torch.bfloat16)[0]:.4f}", flush=True)
+            print(f"  validation {model.bits_per_byte(p, cfg, validation[:32769], torch.bfloat16)[0]:.4f}", flush=True)
     tensors, meta = model.to_file({k: v.detach() for k, v in p.items()}, cfg)
     save_atomically(lambda f: save_file(tensors, f, meta), args.out)
     stored = model.from_file(tensors, cfg)
