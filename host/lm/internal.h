@@ -9,6 +9,7 @@
 enum {
     LM_PENDING = 256, /* launches between two synchronisations */
     LM_SHARD = 256,   /* keys a decode kernel looks at */
+    LM_STEP = 512,    /* most bytes of one step: a longer text takes several */
     LM_SLOTS = 2      /* generated matrices in flight */
 };
 
@@ -19,6 +20,7 @@ struct mr_lm {
     mr_device_info gpu_info;
     mr_queue *queue;
     size_t position;
+    size_t most; /* bytes of a step */
     mr_event *pending[LM_PENDING];
     size_t num_pending;
     mr_lm_stats stats;

@@ -2,6 +2,7 @@
 #include "host/lm/internal.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -222,21 +223,24 @@ static mr_status step(mr_lm *lm, const uint8_t *text, size_t count, bool all, fl
 }
 
 mr_status mr_lm_forward(mr_lm *lm, const uint8_t *text, size_t count, bool all, float *logits) {
-    if (count == 0 || count > lm->m->config.context - lm->position)
+    size_t context = lm->m->config.context, vocab = lm->m->config.vocab;
+    if (count == 0 || count > context - lm->position)
         return mr_fail(MR_INVALID_ARGUMENT,
                        "%zu bytes after position %zu do not fit the context of %zu", count,
-                       lm->position, lm->m->config.context);
-    mr_status e = step(lm, text, count, all, logits);
-    if (e != MR_OK) {
-        /* leave nothing running that uses the buffers */
-        mr_status keep = e;
-        char text_copy[1024];
-        strncpy(text_copy, mr_last_error(), sizeof text_copy - 1);
-        text_copy[sizeof text_copy - 1] = 0;
-        lm_sync(lm);
-        return mr_fail(keep, "%s", text_copy);
+                       lm->position, context);
+    for (size_t at = 0; at < count;) {
+        size_t n = count - at < lm->most ? count - at : lm->most;
+        mr_status e = step(lm, text + at, n, all, all ? logits + at * vocab : logits);
+        if (e != MR_OK) {
+            /* leave nothing running that uses the buffers, and keep the message */
+            char message[1024];
+            snprintf(message, sizeof message, "%s", mr_last_error());
+            lm_sync(lm);
+            return mr_fail(e, "%s", message);
+        }
+        lm->position += n;
+        at += n;
     }
-    lm->position += count;
     return MR_OK;
 }
 

@@ -92,25 +92,25 @@ static void widths(const mr_lm_model *m, size_t *inner, size_t *hidden) {
 
 static mr_status create_work(mr_lm *lm) {
     const mr_lm_config *c = &lm->m->config;
-    size_t inner, hidden, f = sizeof(float), entries = c->context * c->top_k;
+    size_t inner, hidden, f = sizeof(float), entries = lm->most * c->top_k;
     size_t q = c->n_heads * c->head_dim, shards = (c->context + LM_SHARD - 1) / LM_SHARD;
     widths(lm->m, &inner, &hidden);
     struct {
         mr_buffer **to;
         size_t bytes;
     } all[] = {
-        {&lm->tokens, c->context * sizeof(int32_t)},
-        {&lm->x, c->context * c->d_model * f},
-        {&lm->h, c->context * c->d_model * f},
-        {&lm->q, c->context * q * f},
-        {&lm->o_buf, c->context * q * f},
-        {&lm->logits, c->context * c->vocab * f},
+        {&lm->tokens, lm->most * sizeof(int32_t)},
+        {&lm->x, lm->most * c->d_model * f},
+        {&lm->h, lm->most * c->d_model * f},
+        {&lm->q, lm->most * q * f},
+        {&lm->o_buf, lm->most * q * f},
+        {&lm->logits, lm->most * c->vocab * f},
         {&lm->part_m, shards * c->n_heads * f},
         {&lm->part_d, shards * c->n_heads * f},
         {&lm->part_o, shards * q * f},
         {&lm->merged_m, c->n_heads * f},
         {&lm->merged_d, c->n_heads * f},
-        {&lm->router_logits, c->context * c->n_experts * f},
+        {&lm->router_logits, lm->most * c->n_experts * f},
         {&lm->ids, entries * sizeof(int32_t)},
         {&lm->weights, entries * f},
         {&lm->counts, (c->n_experts + 1) * sizeof(int32_t)},
@@ -125,7 +125,7 @@ static mr_status create_work(mr_lm *lm) {
     mr_status e = MR_OK;
     for (size_t i = 0; e == MR_OK && i < sizeof all / sizeof all[0]; i++)
         e = mr_buffer_create(lm->gpu, all[i].bytes, all[i].to);
-    lm->tokens_host = malloc(c->context * sizeof *lm->tokens_host);
+    lm->tokens_host = malloc(lm->most * sizeof *lm->tokens_host);
     lm->counts_host = malloc((c->n_experts + 1) * sizeof *lm->counts_host);
     if (e == MR_OK && (!lm->tokens_host || !lm->counts_host))
         e = mr_fail(MR_OUT_OF_MEMORY, "out of memory");
@@ -171,6 +171,7 @@ mr_status mr_lm_create(const mr_lm_model *m, const mr_lm_options *options, mr_lm
         return mr_fail(MR_OUT_OF_MEMORY, "out of memory");
     lm->m = m;
     lm->o = *options;
+    lm->most = m->config.context < LM_STEP ? m->config.context : LM_STEP;
     mr_status e = build(lm);
     if (e != MR_OK) {
         mr_lm_destroy(lm);

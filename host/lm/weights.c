@@ -114,8 +114,7 @@ static mr_status expand_all(mr_lm *lm) {
  */
 
 static mr_status open_slots(mr_lm *lm, size_t tile_bytes, size_t rows, size_t cols) {
-    const mr_lm_config *c = &lm->m->config;
-    size_t vectors = c->context * c->top_k;
+    size_t vectors = lm->most * lm->m->config.top_k;
     size_t result = lm->o.apply ? vectors * rows * sizeof(float) : tile_bytes;
     size_t source = lm->o.apply ? vectors * cols * sizeof(float) : 0;
     mr_status e = MR_OK;
