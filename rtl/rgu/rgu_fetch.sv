@@ -1,7 +1,8 @@
 // Reads the seed image and the row scales of a job, well ahead of their use.
 //
 // Commands: for every chunk row o = o0..o1 its row scales (when there are any), then the records of
-// chunks i0..i1 with all terms, in groups of up to 4 (n = 8) or 2 (n = 10) records. A command is given
+// chunks i0..i1 with all terms, in groups of up to 4 (n = 8) or 2 (n = 10) records; all of that
+// visits_i times before the next row (apply mode: once a group of vectors). A command is given
 // only when its data have a place: two groups of records, two chunk rows of scales. So the read stream
 // is never held up (rd_ready_o is 1) and neither is anyone who shares it.
 // Records leave as one header and then 2P angles in the order of the expansion: planes in reverse
@@ -22,6 +23,7 @@ module rgu_fetch (
     input  logic [              15:0] o1_i,
     input  logic [              15:0] i0_i,
     input  logic [              15:0] i1_i,
+    input  logic [              31:0] visits_i,  // 0 is 1
     output logic                      busy_o,
     // read commands and data
     output logic                      cmd_valid_o,
@@ -65,7 +67,8 @@ module rgu_fetch (
   logic [6:0] chunk_beats;
   logic [2:0] ask;                           // records of the next group
   logic [3:0] ask_beats;
-  logic last_row, give, give_rs, give_rec, row_done;
+  logic last_row, last_visit, give, give_rs, give_rec, row_done;
+  logic [31:0] visit_q;
   logic [1:0] rs_held_q;                     // row scale halves given away
   logic [1:0] full_q;                        // record halves given away
   logic [2:0] size0_q, size1_q;              // records of each half
@@ -98,6 +101,7 @@ module rgu_fetch (
   assign ask = left_q >= {19'd0, group} ? group : left_q[2:0];
   assign ask_beats = n10_i ? {ask, 1'b0} + {1'b0, ask} : {ask, 1'b0};
   assign last_row = o_q == o1_i;
+  assign last_visit = visit_q + 32'd1 >= visits_i;
   assign give = cmd_valid_o && cmd_ready_i;
   assign give_rs = give && state_q == SCALES;
   assign give_rec = give && state_q == RECORDS;
@@ -118,7 +122,7 @@ module rgu_fetch (
       MUL_LEN: state_d = FIRST;
       FIRST: state_d = row_scale_i ? SCALES : RECORDS;
       SCALES: if (give_rs) state_d = RECORDS;
-      RECORDS: if (row_done) state_d = last_row ? IDLE : row_scale_i ? SCALES : RECORDS;
+      RECORDS: if (row_done) state_d = last_row && last_visit ? IDLE : row_scale_i ? SCALES : RECORDS;
       default: state_d = IDLE;
     endcase
     if (start_i) state_d = MUL_ROW;
@@ -143,14 +147,20 @@ module rgu_fetch (
           addr_q <= row_addr_q;
           rs_addr_q <= rs_base_i + (n10_i ? {36'd0, o0_i, 12'd0} : {38'd0, o0_i, 10'd0});
           o_q <= o0_i;
+          visit_q <= 32'd0;
         end
-        SCALES: if (give_rs) rs_addr_q <= rs_addr_q + {51'd0, rs_beats, 6'd0};
         RECORDS: begin
           if (row_done) begin
-            o_q <= o_q + 16'd1;
             left_q <= row_records_q;
-            row_addr_q <= row_addr_q + {35'd0, row_beats_q, 6'd0};
-            addr_q <= row_addr_q + {35'd0, row_beats_q, 6'd0};
+            addr_q <= row_addr_q;
+            visit_q <= visit_q + 32'd1;
+            if (last_visit) begin
+              visit_q <= 32'd0;
+              o_q <= o_q + 16'd1;
+              row_addr_q <= row_addr_q + {35'd0, row_beats_q, 6'd0};
+              addr_q <= row_addr_q + {35'd0, row_beats_q, 6'd0};
+              rs_addr_q <= rs_addr_q + {51'd0, rs_beats, 6'd0};
+            end
           end else if (give_rec) begin
             left_q <= left_q - {19'd0, ask};
             addr_q <= addr_q + {54'd0, ask_beats, 6'd0};
@@ -240,7 +250,8 @@ module rgu_fetch (
   logic out_take;
   logic [15:0] ctx_o_q, ctx_i_q;  // of the record being read
   logic [5:0] ctx_term_q;
-  logic ctx_half_q, chunk_end, row_end, job_end;
+  logic ctx_half_q, chunk_end, row_end, visits_end, job_end;
+  logic [31:0] ctx_visit_q;
 
   assign pos = head_q ? 7'd0 : side_q ? s_pos_q : r_pos_q;
   assign step = whole_q != 4'd0 && (!out_valid_q || out_take);
@@ -249,7 +260,8 @@ module rgu_fetch (
   assign rec_freed = read_last && group_last;
   assign chunk_end = ctx_term_q == terms_i - 6'd1;
   assign row_end = ctx_i_q == i1_i;
-  assign job_end = row_end && ctx_o_q == o1_i;
+  assign visits_end = ctx_visit_q + 32'd1 >= visits_i;
+  assign job_end = row_end && visits_end && ctx_o_q == o1_i;
 
   always_ff @(posedge clk_i) begin
     if (rd_valid_i && !kind_rs) rec_mem[{rec_half_q, beat_q[2:0]}] <= rd_data_i;
@@ -307,13 +319,15 @@ module rgu_fetch (
       ctx_i_q <= i0_i;
       ctx_term_q <= 6'd0;
       ctx_half_q <= 1'b0;
+      ctx_visit_q <= 32'd0;
     end else begin
       hdr_valid_q <= hdr_take || (hdr_valid_q && !hdr_ready_i);
       if (hdr_take) begin
         ctx_term_q <= chunk_end ? 6'd0 : ctx_term_q + 6'd1;
         if (chunk_end) ctx_i_q <= row_end ? i0_i : ctx_i_q + 16'd1;
         if (chunk_end && row_end) begin
-          ctx_o_q <= ctx_o_q + 16'd1;
+          ctx_visit_q <= visits_end ? 32'd0 : ctx_visit_q + 32'd1;
+          if (visits_end) ctx_o_q <= ctx_o_q + 16'd1;
           ctx_half_q <= !ctx_half_q;
         end
       end

@@ -28,6 +28,7 @@ module rgu_seed (
     input  logic [ 15:0] o1_i,
     input  logic [ 15:0] i0_i,          // first and last chunk column
     input  logic [ 15:0] i1_i,
+    input  logic [ 31:0] visits_i,      // times each chunk row is walked before the next, 0 is 1
     output logic         busy_o,        // fetching or expanding
     output logic         mults_busy_o,  // the butterfly multipliers work this cycle
     // read commands and their data, dense, in order (the tail of a command never shares a beat)
@@ -69,7 +70,7 @@ module rgu_seed (
 
   rgu_fetch u_fetch (
       .clk_i, .rst_ni, .start_i, .n10_i, .terms_i, .seeds_i, .row_scale_i, .rs_base_i, .chunks_in_i,
-      .o0_i, .o1_i, .i0_i, .i1_i, .cmd_valid_o, .cmd_ready_i, .cmd_addr_o, .cmd_len_o, .rd_valid_i,
+      .o0_i, .o1_i, .i0_i, .i1_i, .visits_i, .cmd_valid_o, .cmd_ready_i, .cmd_addr_o, .cmd_len_o, .rd_valid_i,
       .rd_ready_o, .rd_data_i, .rs_en_i, .rs_addr_i, .rs_data_o, .rs_pop_i,
       .busy_o(fetch_busy),
       .hdr_valid_o(hdr_valid),

@@ -184,6 +184,10 @@ module rgu_top (
   logic [4:0]   t_s_xor;
   logic [10:0]  t_rs_addr, a_rs_addr;
 
+  // apply mode walks a chunk row once for every group of vectors it has room for
+  logic [31:0] visits;
+  assign visits = !mode_apply_i ? 32'd1 : n10 ? (batch_i + 32'd3) >> 2 : (batch_i + 32'd15) >> 4;
+
   rgu_seed u_seed (
       .clk_i, .rst_ni,
       .start_i(start),
@@ -197,6 +201,7 @@ module rgu_top (
       .o1_i(o1),
       .i0_i(i0),
       .i1_i(i1),
+      .visits_i(visits),
       .busy_o(seed_busy),
       .mults_busy_o(unused_seed_mults),
       .cmd_valid_o(seed_cmd_valid),
