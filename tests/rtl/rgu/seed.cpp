@@ -85,6 +85,7 @@ TEST_GROUP(Seed) {
     long last_data = 0;         // cycle of the last beat given
     std::vector<long> valid_at; // cycle at which each chunk was offered
     size_t longest_queue = 0;
+    long late = 0; // cycles the consumer stays away after the start
 
     void setup() override {
         top = std::make_unique<Vrgu_seed>();
@@ -143,7 +144,7 @@ TEST_GROUP(Seed) {
         return p->image.data() + (addr - SEEDS_AT);
     }
 
-    void start(size_t o0, size_t o1, size_t i0, size_t i1, bool scales) {
+    void start(size_t o0, size_t o1, size_t i0, size_t i1, bool scales, unsigned visits = 1) {
         top->n10_i = p->n == 10;
         top->terms_i = (unsigned)p->terms;
         top->seeds_i = SEEDS_AT;
@@ -152,6 +153,7 @@ TEST_GROUP(Seed) {
         top->chunks_in_i = (unsigned)p->ci;
         top->o0_i = (unsigned)o0, top->o1_i = (unsigned)o1;
         top->i0_i = (unsigned)i0, top->i1_i = (unsigned)i1;
+        top->visits_i = visits;
         top->start_i = 1;
         tick();
         top->start_i = 0;
@@ -228,18 +230,24 @@ TEST_GROUP(Seed) {
     }
 
     // A whole job: every chunk of the window in order, its context, tables and scales.
-    void job(const Projection &proj, size_t o0, size_t o1, size_t i0, size_t i1, bool scales) {
+    void job(const Projection &proj, size_t o0, size_t o1, size_t i0, size_t i1, bool scales,
+             unsigned visits = 1) {
         p = &proj;
-        start(o0, o1, i0, i1, scales);
+        start(o0, o1, i0, i1, scales, visits);
         long limit = 20000 + 40 * stalls.latency + (long)p->terms * 30000;
         bool half = false;
-        for (size_t o = o0; o <= o1; o++) {
+        for (long t = 0; t < late; t++)
+            tick();
+        unsigned each = std::max(visits, 1u);
+        for (size_t walk = 0; walk < (o1 - o0 + 1) * each; walk++) {
+            size_t o = o0 + walk / each;
+            bool final = walk + 1 == (o1 - o0 + 1) * each;
             for (size_t i = i0; i <= i1; i++) {
                 wait_valid(limit);
                 LONGS_EQUAL(o, top->tab_row_o);
                 LONGS_EQUAL(i, top->tab_col_o);
                 LONGS_EQUAL(i == i1, top->tab_row_last_o);
-                LONGS_EQUAL(i == i1 && o == o1, top->tab_last_o);
+                LONGS_EQUAL(i == i1 && final, top->tab_last_o);
                 LONGS_EQUAL(half, top->tab_rs_half_o);
                 LONGS_EQUAL(p->record(o, i, 0).e, (int)(top->tab_e_o << 22) >> 22);
                 for (int t = 0; t < p->terms; t++)
@@ -307,6 +315,19 @@ TEST(Seed, RandomStallsEverywhere) {
     CHECK(longest_queue >= 2);
 }
 
+// The ring of table slots and the list of waiting chunks fill up; nothing that waits is
+// overwritten.
+TEST(Seed, ConsumerStartsLate) {
+    struct {
+        int n, terms;
+        size_t chunks;
+    } cases[] = {{8, 1, 9}, {8, 32, 6}, {8, 31, 6}, {10, 17, 3}, {10, 9, 5}, {10, 32, 2}};
+    for (auto &c : cases) {
+        late = (long)c.terms * (long)c.chunks * (c.n == 8 ? 240 : 1072) + 500;
+        job(Projection(rng, c.n, c.terms, 1, c.chunks, 10), 0, 0, 0, c.chunks - 1, true);
+    }
+}
+
 TEST(Seed, CornerAnglesAndGains) {
     for (int n : {8, 10})
         job(Projection(rng, n, 4, 2, 3, 100), 0, 1, 0, 2, false);
@@ -323,6 +344,14 @@ TEST(Seed, EveryAngleMinus32768AndGainZero) {
 }
 
 TEST(Seed, ManyNarrowChunkRows) { job(Projection(rng, 8, 1, 12, 1, 10), 0, 11, 0, 0, true); }
+
+TEST(Seed, EveryRowSeveralTimes) {
+    for (unsigned visits : {0u, 2u, 5u})
+        for (int n : {8, 10}) {
+            job(Projection(rng, n, 2, 3, 2, 10), 0, 2, 0, 1, visits != 2, visits);
+            stalls = random_stalls(rng);
+        }
+}
 
 TEST(Seed, OneChunkOfAWideImageAtItsEnd) {
     job(Projection(rng, 8, 3, 3, 700, 10), 2, 2, 697, 699, true);
@@ -387,9 +416,10 @@ TEST(Seed, StartForgetsAnAbandonedJob) {
         while (after-- > 0)
             tick();
         stalls.cmd = 100; // the data under way arrive, nothing new is asked for
-        while (!reads.empty())
+        for (int t = 0; t < 4000 || !reads.empty(); t++)
             tick();
         stalls = random_stalls(rng);
+        stalls.cmd = 0; // a command still on offer must not be mistaken for one of the new job
         job(second, 0, 1, 0, 1, true);
     }
 }
