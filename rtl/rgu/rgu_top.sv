@@ -87,13 +87,16 @@ module rgu_top (
   logic [25:0] rows_max, cols_max;
   logic [31:0] row_end, col_end;
   logic [15:0] o0, o1, i0, i1;
+  logic [31:0] edge_len;  // of a chunk
   assign n10 = mode_n_i == 4'd10;
+  assign edge_len = n10 ? 32'd1024 : 32'd256;
   assign rows_max = n10 ? {chunks_out_i, 10'd0} : {2'd0, chunks_out_i, 8'd0};
   assign cols_max = n10 ? {chunks_in_i, 10'd0} : {2'd0, chunks_in_i, 8'd0};
-  // an apply job has all of W as its window
+  // an apply job has all of W as its window, and no chunk more
   assign window_ok = mode_apply_i
       ? d_in_i != 32'd0 && d_out_i != 32'd0 && d_in_i <= {6'd0, cols_max} &&
-          d_out_i <= {6'd0, rows_max} && batch_i != 32'd0
+          d_out_i <= {6'd0, rows_max} && {6'd0, cols_max} - d_in_i < edge_len &&
+          {6'd0, rows_max} - d_out_i < edge_len && batch_i != 32'd0
       : row0_i < row1_i && col0_i < col1_i && row1_i <= {6'd0, rows_max} && col1_i <= {6'd0, cols_max};
 
   always_comb begin
