@@ -18,14 +18,15 @@
  *   MR_BARRIER              all lanes of the group meet here; memory of the group is consistent.
  *                           Only at the top level of a kernel or in uniform control flow.
  *   MR_LOCAL type v[N];     memory of the group; only at the top level of a kernel
+ *   MR_LOCAL_PTR type *p    a parameter that points there
  *   mr_group(d), mr_groups(d), mr_lanes()   index and number of groups, lanes in a group
  *
  * A launch has global[0] x global[1] x global[2] items and local[0] lanes a group (local[1] =
  * local[2] = 1): mr_groups(0) = global[0] / local[0].
  *
- * In C the kernel `name` becomes  void mr_cpu_name(void *const *args, const mr_work *w),  which runs
- * one group; args[i] points at the i-th argument's value. The list of prototypes is taken from the
- * MR_KERNEL_ lines by tools/gen-kernels.
+ * In C the kernel `name` becomes  void mr_cpu_name(void *const *args, const mr_work *w),  which
+ * runs one group; args[i] points at the i-th argument's value. The list of prototypes is taken from
+ * the MR_KERNEL_ lines by tools/gen-kernels.
  */
 #ifndef MR_PORTABLE_H
 #define MR_PORTABLE_H
@@ -34,6 +35,7 @@
 
 #define MR_GLOBAL __global
 #define MR_LOCAL __local
+#define MR_LOCAL_PTR __local
 #define MR_CONSTANT __constant
 #define MR_FN static inline
 #define MR_ENTRY __kernel
@@ -69,6 +71,7 @@ typedef ulong mr_u64;
 
 #define MR_GLOBAL
 #define MR_LOCAL __shared__
+#define MR_LOCAL_PTR
 #define MR_CONSTANT static __device__ __constant__ const
 #define MR_FN static __device__ inline
 #define MR_ENTRY extern "C" __global__
@@ -109,6 +112,7 @@ typedef unsigned long long mr_u64;
 
 #define MR_GLOBAL
 #define MR_LOCAL
+#define MR_LOCAL_PTR
 #define MR_CONSTANT static const
 #define MR_FN static inline
 #define MR_BARRIER ((void)0)
@@ -156,18 +160,19 @@ MR_FN mr_u32 mr_as_u32(float f) {
 #ifdef MR_ENTRY /* lanes share the iterations */
 #define MR_EACH(i, n) for (mr_i32 i = MR_LANE; i < (n); i += mr_lanes())
 #define MR_ITEMS(i)                                                                                \
-    for (mr_i64 i = (mr_i64)mr_group(0) * mr_lanes() + MR_LANE, mr_end_##i = i + 1; i < mr_end_##i; \
-         i++)
+    for (mr_i64 i = (mr_i64)mr_group(0) * mr_lanes() + MR_LANE, mr_end_##i = i + 1;                \
+         i < mr_end_##i; i++)
 #define MR_ONE if (MR_LANE == 0)
 #else /* one caller runs them all */
 #define MR_EACH(i, n) for (mr_i32 i = 0; i < (n); i++)
 #define MR_ITEMS(i)                                                                                \
-    for (mr_i64 i = (mr_i64)mr_group(0) * mr_lanes(), mr_end_##i = i + mr_lanes(); i < mr_end_##i;  \
+    for (mr_i64 i = (mr_i64)mr_group(0) * mr_lanes(), mr_end_##i = i + mr_lanes(); i < mr_end_##i; \
          i++)
 #define MR_ONE
 #endif
 
-/* clang-format off: one line an arity */
+/* One line an arity. */
+/* clang-format off */
 #ifdef MR_ENTRY
 #define MR_KERNEL_1(name, t0, a0) MR_ENTRY void name(t0 a0)
 #define MR_KERNEL_2(name, t0, a0, t1, a1) MR_ENTRY void name(t0 a0, t1 a1)

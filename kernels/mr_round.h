@@ -24,8 +24,8 @@ MR_FN mr_u32 mr_round_int8(mr_u32 neg, mr_u64 m, mr_i32 exp) {
 }
 
 /*
- * Code of  w * 2^exp * scale  in `format` (bf16, fp16, e4m3, e5m2, int8, fp32 = 0..5), overflow to the
- * largest finite value when sat, else to Inf (NaN for e4m3). Zero is +0. scale is finite.
+ * Code of  w * 2^exp * scale  in `format` (bf16, fp16, e4m3, e5m2, int8, fp32 = 0..5), overflow to
+ * the largest finite value when sat, else to Inf (NaN for e4m3). Zero is +0. scale is finite.
  */
 MR_FN mr_u32 mr_round_weight(mr_i32 w, mr_i32 exp, float scale, mr_i32 format, mr_i32 sat) {
     mr_u32 bits = mr_as_u32(scale), field = (bits >> 23) & 0xFFu;

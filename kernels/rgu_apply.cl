@@ -97,7 +97,7 @@ MR_FN mr_i32 mr_apply_fixed(mr_u32 x, mr_i32 exp) {
 }
 
 /* strip[c] = sum over b of row[b] m[b][c], MR_APPLY_STRIP columns. */
-MR_FN void mr_apply_strip(MR_LOCAL const mr_i32 *row, MR_LOCAL const mr_i32 *m, mr_i32 dd,
+MR_FN void mr_apply_strip(MR_LOCAL_PTR const mr_i32 *row, MR_LOCAL_PTR const mr_i32 *m, mr_i32 dd,
                           mr_i64 *strip) {
     for (mr_i32 c = 0; c < MR_APPLY_STRIP; c++)
         strip[c] = 0;
