@@ -177,19 +177,20 @@ class Form:
             grown = grow(self.q["angles"], self.q["gain"], self.odd, self.signs)
             if s["row_scale"]:
                 grown = grown * self.q["row_scale"][..., None]
-            grown = grown.view(len(self.layers), 3, len(self.sides), s["experts"], 256, 256)
+            # unbind, not indexing: its backward is one stack instead of a zero-filled sum for every slice
+            grown = iter(grown.view(-1, s["experts"], 256, 256).unbind(0))
         out = {}
-        for at, i in enumerate(self.layers):
+        for i in self.layers:
             ffn = []
-            for kind, k in enumerate(KINDS):
+            for k in KINDS:
                 if self.pure:
-                    ffn.append(grown[at, kind, 0])
+                    ffn.append(next(grown))
                     continue
                 w = self.base_weights(f"layers.{i}.{k}").to(dtype)
                 if self.sides:
-                    w = w[torch.arange(s["experts"]) % s["bases"]]
-                    for side, name in enumerate(self.sides):
-                        r = grown[at, kind, side].to(dtype)
+                    w = w.repeat(s["experts"] // s["bases"], 1, 1)
+                    for name in self.sides:
+                        r = next(grown).to(dtype)
                         w = r @ w if name == "out" else w @ r
                 ffn.append(w)
             out[i] = (self.q.get(f"layers.{i}.router"), *ffn)
