@@ -168,6 +168,13 @@ module rgu_top (
     end
   end
 
+  // ---- units that have nothing to do get no clock ------------------------------------------------
+  logic clk_seed, clk_tile, clk_apply, awake;
+  assign awake = state_q != Idle;
+  mr_clk_gate u_gate_seed (.clk_i, .en_i(!rst_ni || awake), .clk_o(clk_seed));
+  mr_clk_gate u_gate_tile (.clk_i, .en_i(!rst_ni || (awake && !mode_apply_i)), .clk_o(clk_tile));
+  mr_clk_gate u_gate_apply (.clk_i, .en_i(!rst_ni || (awake && mode_apply_i)), .clk_o(clk_apply));
+
   // ---- seed to tables ------------------------------------------------------------------------------
   logic         seed_cmd_valid, seed_cmd_ready, seed_valid, seed_ready, unused_seed_mults;
   logic [63:0]  seed_cmd_addr;
@@ -192,7 +199,8 @@ module rgu_top (
   assign visits = !mode_apply_i ? 32'd1 : n10 ? (batch_i + 32'd3) >> 2 : (batch_i + 32'd15) >> 4;
 
   rgu_seed u_seed (
-      .clk_i, .rst_ni,
+      .clk_i(clk_seed),
+      .rst_ni,
       .start_i(start),
       .n10_i(n10),
       .terms_i(mode_terms_i),
@@ -255,7 +263,8 @@ module rgu_top (
   logic [7:0]   t_items;
 
   rgu_tile u_tile (
-      .clk_i, .rst_ni,
+      .clk_i(clk_tile),
+      .rst_ni,
       .start_i(start && !mode_apply_i),
       .done_o(tile_done),
       .n10_i(n10),
@@ -314,7 +323,8 @@ module rgu_top (
   logic [10:0]  a_items_in, a_items_out;
 
   rgu_apply u_apply (
-      .clk_i, .rst_ni,
+      .clk_i(clk_apply),
+      .rst_ni,
       .start_i(start && mode_apply_i),
       .n10_i(n10),
       .terms_i(mode_terms_i),
