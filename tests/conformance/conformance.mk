@@ -17,6 +17,7 @@ $(BUILD)/tests/conformance/$(1): $(call objs,$(2) $(CONFORMANCE_MAIN)) $(LIBMILL
 endef
 
 $(call objs,$(CONFORMANCE_MAIN)): CXXFLAGS += $(CPPUTEST_CFLAGS)
+CONFORMANCE := $(BUILD)/tests/conformance/all
 $(eval $(call conformance_test,all,$(CONFORMANCE_SRC)))
 
 # A folder of back ends whose simulated unit has faults; the test finds it beside itself.
@@ -27,6 +28,21 @@ $(FAKE_SIM)/libmr_sim_rgu.so: $(call objs,tests/conformance/fake_sim.c) $(GOLDEN
 	@ln -sfn ../../../lib/millrace/mr_driver_sim.so ../../../lib/millrace/mr_sim_host $(@D)/
 $(eval $(call conformance_test,sim_faults,tests/conformance/faults/sim_faults_test.cpp,\
 	$(FAKE_SIM)/libmr_sim_rgu.so $(DRIVER_DIR)/mr_driver_sim.so $(SIM_HOST)))
+
+# An OpenCL that is broken, by a library laid over it.
+ifeq ($(HAVE_OPENCL),yes)
+CL_SHIM := $(BUILD)/tests/conformance/cl_shim.so
+PROBE := $(BUILD)/tests/conformance/probe
+$(CL_SHIM): $(call objs,tests/conformance/cl_shim.c)
+	@mkdir -p $(@D)
+	@$(CC) -shared -o $@ $^ -ldl
+$(PROBE): $(call objs,tests/conformance/probe.c) $(LIBMILLRACE)
+	@mkdir -p $(@D)
+	@$(CC) -o $@ $(call objs,tests/conformance/probe.c) -L$(dir $(LIBMILLRACE)) -lmillrace \
+		-Wl,-rpath,'$$ORIGIN/../../lib'
+$(eval $(call script_test,conformance/opencl_faults,tests/conformance/opencl_faults.sh,\
+	$(CL_SHIM) $(PROBE) $(CONFORMANCE) $(DRIVER_DIR)/mr_driver_opencl.so))
+endif
 
 # A driver library without a GPU: the kernels run as they were compiled as C.
 ifeq ($(HAVE_CUDA),yes)
