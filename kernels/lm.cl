@@ -164,21 +164,26 @@ MR_KERNEL_13(lm_matmul, MR_GLOBAL float *, y, MR_GLOBAL const mr_u16 *, w, MR_GL
 }
 
 /* Four dot products with one row of codewords; columns past the last whole 16 come one by one. */
-LM_HOT void lm_dot_code2(float *out, MR_GLOBAL const mr_u8 *codes, MR_GLOBAL const float *scales,
-                         MR_GLOBAL const float *x0, MR_GLOBAL const float *x1,
-                         MR_GLOBAL const float *x2, MR_GLOBAL const float *x3, mr_i32 cols,
-                         mr_i32 group) {
+LM_HOT void lm_dot_code(float *out, MR_GLOBAL const mr_u8 *codes, MR_GLOBAL const float *scales,
+                        MR_GLOBAL const float *x0, MR_GLOBAL const float *x1,
+                        MR_GLOBAL const float *x2, MR_GLOBAL const float *x3, mr_i32 cols,
+                        mr_i32 group, mr_i32 bits) {
     float a0[LM_LANES] = {0}, a1[LM_LANES] = {0}, a2[LM_LANES] = {0}, a3[LM_LANES] = {0};
     float w[LM_LANES];
     for (mr_i32 c = 0; c < cols; c += LM_LANES) {
         mr_i32 n = cols - c < LM_LANES ? cols - c : LM_LANES;
-        mr_u32 bits = 0;
-        for (mr_i32 b = 0; b < n / 4; b++)
-            bits |= (mr_u32)codes[c / 4 + b] << (8 * b);
-        for (mr_i32 l = 0; l < LM_LANES; l++) {
-            mr_u32 code = bits >> (2 * l) & 3u;
-            float level = code == 0u || code == 3u ? 1.0f : 1.0f / 3.0f;
-            w[l] = code & 2u ? level : -level;
+        mr_u32 word = 0;
+        for (mr_i32 b = 0; b < n * bits / 8; b++)
+            word |= (mr_u32)codes[c * bits / 8 + b] << (8 * b);
+        if (bits == 2) {
+            for (mr_i32 l = 0; l < LM_LANES; l++) {
+                mr_u32 code = word >> (2 * l) & 3u;
+                float level = code == 0u || code == 3u ? 1.0f : 1.0f / 3.0f;
+                w[l] = code & 2u ? level : -level;
+            }
+        } else {
+            for (mr_i32 l = 0; l < LM_LANES; l++)
+                w[l] = word >> l & 1u ? 1.0f : -1.0f;
         }
         for (mr_i32 l = 0; l < n; l += 4) {
             float scale = scales[(c + l) / group];
@@ -208,15 +213,16 @@ LM_HOT void lm_dot_code2(float *out, MR_GLOBAL const mr_u8 *codes, MR_GLOBAL con
 }
 
 /*
- * The same with W in 2-bit codewords: column c of row r is scales[r][c / group] times the level
- * {-1, -1/3, 1/3, 1}[(codes[r][c / 4] >> 2 (c % 4)) & 3], one product rounded to float32. The
- * scales are float32, `group` divides cols and is a multiple of 4. items = rows * ceil(count / 4).
+ * The same with W in codewords of 1 or 2 bits, low bits first: column c of row r is
+ * scales[r][c / group] times the level {-1, -1/3, 1/3, 1}[code], or {-1, 1}[code] with one bit, one
+ * product rounded to float32. The scales are float32; `group` divides cols and is a multiple of 4;
+ * the codes of a row fill whole bytes. items = rows * ceil(count / 4).
  */
-MR_KERNEL_15(lm_matmul_code2, MR_GLOBAL float *, y, MR_GLOBAL const mr_u8 *, codes,
+MR_KERNEL_16(lm_matmul_code, MR_GLOBAL float *, y, MR_GLOBAL const mr_u8 *, codes,
              MR_GLOBAL const float *, scales, MR_GLOBAL const float *, x, MR_GLOBAL const mr_i32 *,
              in_index, mr_i32, in_div, MR_GLOBAL const mr_i32 *, out_index, mr_i32, rows, mr_i32,
-             cols, mr_i32, group, mr_i32, count, mr_i32, y_stride, mr_i32, x_stride, mr_i32, add,
-             mr_i32, items) {
+             cols, mr_i32, group, mr_i32, bits, mr_i32, count, mr_i32, y_stride, mr_i32, x_stride,
+             mr_i32, add, mr_i32, items) {
     MR_ITEMS(i) {
         if (i < items) {
             mr_i64 t0 = i / rows * LM_BLOCK, r = i % rows;
@@ -225,8 +231,8 @@ MR_KERNEL_15(lm_matmul_code2, MR_GLOBAL float *, y, MR_GLOBAL const mr_u8 *, cod
             for (mr_i32 k = 0; k < LM_BLOCK; k++)
                 in[k] = lm_row(in_index, in_div, t0 + (k < n ? k : n - 1)) * x_stride;
             float sum[LM_BLOCK];
-            lm_dot_code2(sum, codes + r * (cols / 4), scales + r * (cols / group), x + in[0],
-                         x + in[1], x + in[2], x + in[3], cols, group);
+            lm_dot_code(sum, codes + r * (cols * bits / 8), scales + r * (cols / group), x + in[0],
+                        x + in[1], x + in[2], x + in[3], cols, group, bits);
             for (mr_i32 k = 0; k < n; k++) {
                 MR_GLOBAL float *to = y + lm_row(out_index, 1, t0 + k) * y_stride + r;
                 *to = add ? *to + sum[k] : sum[k];

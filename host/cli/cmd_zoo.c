@@ -130,6 +130,14 @@ static int evaluate(const request *r, session *s, const char *name, json_t *rows
     double bits;
     mr_status e = path ? mr_lm_model_open(path, &m) : MR_OUT_OF_MEMORY;
     free(path);
+    if (e == MR_UNSUPPORTED) { /* an experiment's format: named, and no reason to stop */
+        if (r->json)
+            json_array_append_new(
+                rows, json_pack("{s:s, s:s}", "model", name, "unsupported", mr_last_error()));
+        else
+            printf("%-40s %s\n", name, mr_last_error());
+        return CLI_OK;
+    }
     if (e != MR_OK)
         return cli_fail(e);
     e = score(r, s, name, m, &bits);

@@ -144,9 +144,13 @@ mr_status lm_feed_forward(mr_lm *lm, size_t layer, size_t count) {
     const mr_lm_layer *l = &lm->m->layers[layer];
     if (l->router)
         return routed(lm, l, count);
+    /* no router: all are on, for every vector, with weight 1 */
     lm_plan_clear(lm);
-    plan_expert(lm, &l->experts[0]);
+    for (size_t x = 0; x < l->n_experts; x++)
+        plan_expert(lm, &l->experts[x]);
     mr_status e = lm_plan_start(lm);
     lm_io io = {.in_div = 1, .count = count, .y = lm->x, .add = true};
-    return e != MR_OK ? e : expert(lm, l, &l->experts[0], &io);
+    for (size_t x = 0; e == MR_OK && x < l->n_experts; x++)
+        e = expert(lm, l, &l->experts[x], &io);
+    return e;
 }

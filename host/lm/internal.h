@@ -45,7 +45,7 @@ struct mr_lm {
     mr_event *consumer[LM_SLOTS]; /* the kernel that reads tile[i] */
     const mr_lm_factor **plan;    /* what the layer needs, in order */
     size_t planned, started, used;
-    mr_buffer *gathered; /* apply mode: vectors on their way */
+    mr_buffer *gathered, *ones, *zeros; /* apply mode: vectors on their way, constants */
     float *host_x;
     void *check;
 };

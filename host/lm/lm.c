@@ -62,9 +62,9 @@ mr_status lm_read(mr_lm *lm, mr_buffer *from, size_t offset, void *to, size_t by
 
 mr_status lm_matmul(mr_lm *lm, const lm_io *io, const mr_lm_factor *f, mr_buffer *weights,
                     mr_event **event) {
-    bool codes = f->kind == MR_LM_CODE2;
+    bool codes = f->kind == MR_LM_CODES;
     size_t blocks = (io->count + 3) / 4;
-    mr_arg a[16];
+    mr_arg a[18];
     size_t n = 0;
     a[n++] = mr_arg_buffer(io->y, io->y_offset * sizeof(float));
     a[n++] = mr_arg_buffer(weights ? weights : lm->matrix[f->id], 0);
@@ -76,13 +76,15 @@ mr_status lm_matmul(mr_lm *lm, const lm_io *io, const mr_lm_factor *f, mr_buffer
     a[n++] = mr_arg_buffer(io->out_index, io->out_index ? io->index_offset * sizeof(int32_t) : 0);
     a[n++] = mr_arg_i32((int32_t)f->rows);
     a[n++] = mr_arg_i32((int32_t)f->cols);
-    if (codes)
+    if (codes) {
         a[n++] = mr_arg_i32((int32_t)f->group);
+        a[n++] = mr_arg_i32((int32_t)f->bits);
+    }
     a[n++] = mr_arg_i32((int32_t)io->count);
     a[n++] = mr_arg_i32((int32_t)io->y_stride);
     a[n++] = mr_arg_i32((int32_t)io->x_stride);
     a[n++] = mr_arg_i32(io->add);
-    return lm_launch(lm, codes ? "lm_matmul_code2" : "lm_matmul", f->rows * blocks, event, a, n);
+    return lm_launch(lm, codes ? "lm_matmul_code" : "lm_matmul", f->rows * blocks, event, a, n);
 }
 
 /* y[count][rows] (+)= W x[count][cols], rows one after the other. */

@@ -182,17 +182,20 @@ static mr_status dense(source *s, const char *name, size_t rows, size_t cols,
     return MR_OK;
 }
 
-/* rows or cols may be MR_ST_ANY: taken from the file. */
+/* Codes of 1 or 2 bits; which follows from the columns. rows may be MR_ST_ANY. */
 static mr_status codewords(source *s, const char *name, size_t rows, size_t cols,
                            const mr_lm_factor **out) {
     const char *path = mr_safetensors_path(s->st);
     char key[512];
     const mr_st_tensor *codes, *scales;
     mr_lm_factor *f;
-    if (cols != MR_ST_ANY && cols % 4)
-        return mr_fail(MR_BAD_FORMAT, "%s: %s: %zu columns are no multiple of 4", path, name, cols);
     snprintf(key, sizeof key, "%s.codes", name);
-    mr_status e = claim(s, key, MR_ST_U8, 2, rows, cols == MR_ST_ANY ? cols : cols / 4, &codes);
+    const mr_st_tensor *found = mr_safetensors_find(s->st, key);
+    size_t bits = found && found->rank == 2 && found->shape[1] * 8 == cols ? 1 : 2;
+    if (cols * bits % 8)
+        return mr_fail(MR_BAD_FORMAT, "%s: tensor %s: codes of %zu columns do not fill bytes", path,
+                       key, cols);
+    mr_status e = claim(s, key, MR_ST_U8, 2, rows, cols * bits / 8, &codes);
     if (e != MR_OK)
         return e;
     snprintf(key, sizeof key, "%s.scales", name);
@@ -200,7 +203,6 @@ static mr_status codewords(source *s, const char *name, size_t rows, size_t cols
     if (e != MR_OK)
         return e;
     size_t groups = scales->shape[1];
-    cols = codes->shape[1] * 4;
     if (!codes->count || !groups || cols % groups || cols / groups % 4)
         return mr_fail(MR_BAD_FORMAT,
                        "%s: tensor %s: %zu scales a row do not cut %zu columns into groups of a "
@@ -209,11 +211,12 @@ static mr_status codewords(source *s, const char *name, size_t rows, size_t cols
     for (size_t i = 0; i < scales->count; i++)
         if (!isfinite(mr_st_tensor_f64(scales, i)))
             return mr_fail(MR_BAD_FORMAT, "%s: tensor %s: element %zu is not finite", path, key, i);
-    if ((e = new_factor(s->m, MR_LM_CODE2, codes->shape[0], cols, &f)) != MR_OK)
+    if ((e = new_factor(s->m, MR_LM_CODES, codes->shape[0], cols, &f)) != MR_OK)
         return e;
     f->codes = codes;
     f->scales = scales;
     f->group = cols / groups;
+    f->bits = bits;
     *out = f;
     return MR_OK;
 }
@@ -265,8 +268,9 @@ static mr_status low_rank(source *s, const char *name, size_t rows, size_t cols,
     mr_status e = dense(s, key, MR_ST_ANY, cols, &v);
     if (e != MR_OK)
         return e;
-    if (v->rows == 0)
-        return mr_fail(MR_BAD_FORMAT, "%s: tensor %s: rank 0", mr_safetensors_path(s->st), key);
+    if (v->rows == 0 || v->rows > largest_extent)
+        return mr_fail(MR_BAD_FORMAT, "%s: tensor %s: rank %zu", mr_safetensors_path(s->st), key,
+                       v->rows);
     snprintf(key, sizeof key, "%s.u", name);
     if ((e = dense(s, key, rows, v->rows, &u)) != MR_OK)
         return e;
@@ -275,9 +279,20 @@ static mr_status low_rank(source *s, const char *name, size_t rows, size_t cols,
     return MR_OK;
 }
 
+/* A stored matrix in whichever of the three ways it is stored. rows may be MR_ST_ANY. */
+static mr_status stored(source *s, const char *name, size_t rows, size_t cols, mr_lm_chain *c) {
+    const mr_lm_factor *f = NULL;
+    if (has(s, "%s.u", name))
+        return low_rank(s, name, rows, cols, c);
+    mr_status e = has(s, "%s.codes", name) ? codewords(s, name, rows, cols, &f)
+                                           : dense(s, name, rows, cols, &f);
+    append(c, f);
+    return e;
+}
+
 /* R_out W_base R_in; a seed that is absent is the identity. */
 static mr_status around_base(source *s, const char *name, size_t rows, size_t cols,
-                             const mr_lm_factor *base, mr_lm_chain *c) {
+                             const mr_lm_chain *base, mr_lm_chain *c) {
     char key[512];
     const mr_lm_factor *in = NULL, *out = NULL;
     mr_status e = MR_OK;
@@ -290,86 +305,141 @@ static mr_status around_base(source *s, const char *name, size_t rows, size_t co
     if (e != MR_OK)
         return e;
     append(c, in);
-    append(c, base);
+    for (size_t i = 0; i < base->count; i++)
+        append(c, base->factor[i]);
     append(c, out);
     return MR_OK;
 }
 
-static mr_status shared_base(source *s, size_t layer, int which, size_t rows, size_t cols,
-                             const mr_lm_factor **out) {
-    char key[512];
-    snprintf(key, sizeof key, "layers.%zu.base.%s", layer, projection_names[which]);
-    return has(s, "%s.codes", key) ? codewords(s, key, rows, cols, out)
-                                   : dense(s, key, rows, cols, out);
+/* The way of storing that a kind's name promises. */
+static mr_status check_kind(const source *s, const char *kind, const char *name,
+                            const mr_lm_chain *c) {
+    const mr_lm_factor *f = c->factor[0];
+    bool codes = c->count == 1 && f->kind == MR_LM_CODES;
+    bool ok = !strcmp(kind, "code1")     ? codes && f->bits == 1
+              : !strcmp(kind, "code2")   ? codes && f->bits == 2
+              : !strcmp(kind, "lowrank") ? c->count == 2
+                                         : c->count == 1 && f->kind == MR_LM_BF16;
+    return ok ? MR_OK
+              : mr_fail(MR_BAD_FORMAT, "%s: %s is not stored as the kind %s says",
+                        mr_safetensors_path(s->st), name, kind);
 }
 
 static mr_status one_projection(source *s, const char *kind, const char *name, size_t rows,
-                                size_t cols, const mr_lm_factor *base, mr_lm_chain *c) {
+                                size_t cols, const mr_lm_chain *base, mr_lm_chain *c) {
     const mr_lm_factor *f = NULL;
     mr_status e;
-    if (!strcmp(kind, "lowrank"))
-        return low_rank(s, name, rows, cols, c);
     if (!strcmp(kind, "shared"))
         return around_base(s, name, rows, cols, base, c);
-    if (!strcmp(kind, "rotor"))
+    if (!strcmp(kind, "rotor")) {
         e = generated(s, name, rows, cols, &f);
-    else if (!strcmp(kind, "code2"))
-        e = codewords(s, name, rows, cols, &f);
-    else
-        e = dense(s, name, rows, cols, &f);
-    append(c, f);
-    return e;
+        append(c, f);
+        return e;
+    }
+    e = stored(s, name, rows, cols, c);
+    return e != MR_OK ? e : check_kind(s, kind, name, c);
 }
 
-static mr_status routed(source *s, const char *kind, size_t at, mr_lm_layer *l) {
-    const mr_lm_config *c = &s->m->config;
+/* A whole number from the metadata, `otherwise` where it is absent. */
+static mr_status count_from_metadata(const source *s, const char *key, size_t otherwise,
+                                     size_t *out) {
+    const char *text = mr_safetensors_metadata(s->st, key);
+    char *end;
+    *out = otherwise;
+    if (!text)
+        return MR_OK;
+    unsigned long v = *text >= '0' && *text <= '9' ? strtoul(text, &end, 10) : 0;
+    if (v == 0 || *end || v > 65536)
+        return mr_fail(MR_BAD_FORMAT, "%s: metadata %s is \"%s\", not 1 to 65536",
+                       mr_safetensors_path(s->st), key, text);
+    *out = v;
+    return MR_OK;
+}
+
+/* The bases of a layer: bases[b * 3 + projection]. */
+static mr_status read_bases(source *s, size_t at, const size_t *rows, const size_t *cols,
+                            size_t count, mr_lm_chain *bases) {
     char name[128];
-    const size_t rows[] = {c->d_ff, c->d_ff, c->d_model},
-                 cols[] = {c->d_model, c->d_model, c->d_ff};
-    const mr_lm_factor *base[MR_LM_PROJECTIONS] = {NULL};
-    snprintf(name, sizeof name, "layers.%zu.router", at);
-    mr_status e = dense(s, name, c->n_experts, c->d_model, &l->router);
-    l->d_ff = c->d_ff;
-    l->n_experts = c->n_experts;
-    l->experts = calloc(c->n_experts, sizeof *l->experts);
-    if (!l->experts)
-        return mr_fail(MR_OUT_OF_MEMORY, "%s: out of memory", s->m->path);
-    for (int p = 0; e == MR_OK && p < MR_LM_PROJECTIONS && !strcmp(kind, "shared"); p++)
-        e = shared_base(s, at, p, rows[p], cols[p], &base[p]);
-    for (size_t x = 0; e == MR_OK && x < c->n_experts; x++)
+    mr_status e = MR_OK;
+    for (size_t b = 0; e == MR_OK && b < count; b++)
         for (int p = 0; e == MR_OK && p < MR_LM_PROJECTIONS; p++) {
-            snprintf(name, sizeof name, "layers.%zu.experts.%zu.%s", at, x, projection_names[p]);
-            e = one_projection(s, kind, name, rows[p], cols[p], base[p], &l->experts[x].w[p]);
+            if (count == 1)
+                snprintf(name, sizeof name, "layers.%zu.base.%s", at, projection_names[p]);
+            else
+                snprintf(name, sizeof name, "layers.%zu.base.%zu.%s", at, b, projection_names[p]);
+            e = stored(s, name, rows[p], cols[p], &bases[b * MR_LM_PROJECTIONS + (size_t)p]);
         }
     return e;
 }
 
+static mr_status read_experts(source *s, const char *kind, size_t at, mr_lm_layer *l) {
+    const mr_lm_config *c = &s->m->config;
+    const size_t rows[] = {c->d_ff, c->d_ff, c->d_model},
+                 cols[] = {c->d_model, c->d_model, c->d_ff};
+    bool shared = !strcmp(kind, "shared");
+    size_t count = 1;
+    char name[128];
+    mr_status e = shared ? count_from_metadata(s, "millrace.bases", 1, &count) : MR_OK;
+    mr_lm_chain *bases = calloc(count * MR_LM_PROJECTIONS, sizeof *bases);
+    if (!bases)
+        return mr_fail(MR_OUT_OF_MEMORY, "%s: out of memory", s->m->path);
+    if (e == MR_OK && shared)
+        e = read_bases(s, at, rows, cols, count, bases);
+    for (size_t x = 0; e == MR_OK && x < l->n_experts; x++)
+        for (int p = 0; e == MR_OK && p < MR_LM_PROJECTIONS; p++) {
+            snprintf(name, sizeof name, "layers.%zu.experts.%zu.%s", at, x, projection_names[p]);
+            e = one_projection(s, kind, name, rows[p], cols[p],
+                               &bases[x % count * MR_LM_PROJECTIONS + (size_t)p],
+                               &l->experts[x].w[p]);
+        }
+    free(bases);
+    return e;
+}
+
+/* Experts behind a router; without one (kinds rotor and shared may) all are always on. */
+static mr_status routed(source *s, const char *kind, size_t at, mr_lm_layer *l) {
+    const mr_lm_config *c = &s->m->config;
+    bool rotors = !strcmp(kind, "rotor") || !strcmp(kind, "shared");
+    char name[64];
+    snprintf(name, sizeof name, "layers.%zu.router", at);
+    mr_status e = MR_OK;
+    l->d_ff = c->d_ff;
+    l->n_experts = c->n_experts;
+    if (!strcmp(kind, "shared"))
+        e = count_from_metadata(s, "millrace.experts", c->n_experts, &l->n_experts);
+    if (e == MR_OK && (!rotors || has(s, "%s", name)))
+        e = dense(s, name, l->n_experts, c->d_model, &l->router);
+    if (e == MR_OK && l->router && l->n_experts < c->top_k)
+        e = mr_fail(MR_BAD_FORMAT, "%s: metadata millrace.experts: %zu experts, but %zu are chosen",
+                    mr_safetensors_path(s->st), l->n_experts, c->top_k);
+    if (e != MR_OK)
+        return e;
+    l->experts = calloc(l->n_experts, sizeof *l->experts);
+    if (!l->experts)
+        return mr_fail(MR_OUT_OF_MEMORY, "%s: out of memory", s->m->path);
+    return read_experts(s, kind, at, l);
+}
+
 static mr_status collapsed(source *s, size_t at, mr_lm_layer *l) {
     const mr_lm_config *c = &s->m->config;
-    char name[128];
-    const mr_lm_factor *f;
+    char name[64];
     l->n_experts = 1;
     l->experts = calloc(1, sizeof *l->experts);
     if (!l->experts)
         return mr_fail(MR_OUT_OF_MEMORY, "%s: out of memory", s->m->path);
+    mr_lm_chain *w = l->experts->w;
     snprintf(name, sizeof name, "layers.%zu.shared.w1", at);
-    mr_status e = codewords(s, name, MR_ST_ANY, c->d_model, &f);
+    mr_status e = stored(s, name, MR_ST_ANY, c->d_model, &w[MR_LM_W1]);
     if (e != MR_OK)
         return e;
-    append(&l->experts->w[MR_LM_W1], f);
-    l->d_ff = f->rows;
-    if (l->d_ff > largest_extent || l->d_ff * c->context > INT32_MAX)
-        return mr_fail(MR_BAD_FORMAT, "%s: %s: %zu rows are too many", mr_safetensors_path(s->st),
-                       name, l->d_ff);
+    l->d_ff = w[MR_LM_W1].factor[w[MR_LM_W1].count - 1]->rows;
+    if (l->d_ff == 0 || l->d_ff > largest_extent)
+        return mr_fail(MR_BAD_FORMAT, "%s: %s: %zu rows", mr_safetensors_path(s->st), name,
+                       l->d_ff);
     snprintf(name, sizeof name, "layers.%zu.shared.w3", at);
-    if ((e = codewords(s, name, l->d_ff, c->d_model, &f)) != MR_OK)
-        return e;
-    append(&l->experts->w[MR_LM_W3], f);
+    e = stored(s, name, l->d_ff, c->d_model, &w[MR_LM_W3]);
     snprintf(name, sizeof name, "layers.%zu.shared.w2", at);
-    if ((e = codewords(s, name, c->d_model, l->d_ff, &f)) != MR_OK)
-        return e;
-    append(&l->experts->w[MR_LM_W2], f);
-    return MR_OK;
+    return e != MR_OK ? e : stored(s, name, c->d_model, l->d_ff, &w[MR_LM_W2]);
 }
 
 static mr_status feed_forward(source *s, const char *kind, size_t at, mr_lm_layer *l) {
@@ -480,8 +550,8 @@ static mr_status read_replaced(mr_lm_model *m) {
 }
 
 static mr_status read_kind(mr_lm_model *m) {
-    static const char *const kinds[] = {"dense", "rotor",     "shared", "lowrank",
-                                        "code2", "collapsed", "removed"};
+    static const char *const kinds[] = {"dense", "rotor", "shared",    "lowrank",
+                                        "code2", "code1", "collapsed", "removed"};
     const char *path = mr_safetensors_path(m->variant);
     const char *kind = mr_safetensors_metadata(m->variant, "millrace.kind");
     if (!kind)
@@ -505,14 +575,26 @@ static mr_status read_variant(mr_lm_model *m) {
     return close_source(&s, e, m->kind);
 }
 
+static bool of_variant(const mr_lm_model *m, const mr_st_tensor *t) {
+    const mr_st_tensor *first =
+        mr_safetensors_count(m->variant) ? mr_safetensors_at(m->variant, 0) : NULL;
+    return first && t >= first && t < first + mr_safetensors_count(m->variant);
+}
+
 static void count_stored(mr_lm_model *m) {
-    for (size_t i = 0; m->variant && i < mr_safetensors_count(m->variant); i++) {
-        const mr_st_tensor *t = mr_safetensors_at(m->variant, i);
-        size_t n = strlen(t->name);
-        bool codes = n > 6 && !strcmp(t->name + n - 6, ".codes");
-        bool odd = n > 4 && !strcmp(t->name + n - 4, ".odd");
-        m->stored_bytes += t->bytes;
-        m->stored_numbers += codes ? 4 * t->count : odd ? 0 : t->count;
+    for (size_t i = 0; i < mr_safetensors_count(m->variant); i++)
+        m->stored_bytes += mr_safetensors_at(m->variant, i)->bytes;
+    for (size_t i = 0; i < m->num_factors; i++) {
+        const mr_lm_factor *f = m->factors[i];
+        if (f->kind == MR_LM_SEED) {
+            const mr_seed *s = &f->seed->seed;
+            size_t records = mr_seed_chunks_out(s) * mr_seed_chunks_in(s) * (size_t)s->terms;
+            m->stored_numbers += records * (2 * (size_t)mr_rgu_planes(s->n) + 1);
+            m->stored_numbers += s->row_scale ? s->d_out : 0;
+        } else if (of_variant(m, f->kind == MR_LM_CODES ? f->codes : f->matrix)) {
+            m->stored_numbers += f->rows * f->cols;
+            m->stored_numbers += f->kind == MR_LM_CODES ? f->scales->count : 0;
+        }
     }
 }
 
@@ -608,7 +690,7 @@ static mr_status build(mr_lm_model *m) {
     e = read_base(m);
     if (e == MR_OK && m->variant)
         e = read_variant(m);
-    if (e == MR_OK)
+    if (e == MR_OK && m->variant)
         count_stored(m);
     return e;
 }

@@ -26,14 +26,14 @@ typedef struct mr_lm_config {
     double rope_theta, norm_eps;
 } mr_lm_config;
 
-typedef enum { MR_LM_BF16, MR_LM_CODE2, MR_LM_SEED } mr_lm_factor_kind;
+typedef enum { MR_LM_BF16, MR_LM_CODES, MR_LM_SEED } mr_lm_factor_kind;
 
 typedef struct mr_lm_factor {
     mr_lm_factor_kind kind;
     size_t rows, cols;
     const mr_st_tensor *matrix;         /* BF16 */
-    const mr_st_tensor *codes, *scales; /* CODE2 */
-    size_t group;                       /* CODE2: columns that share a scale */
+    const mr_st_tensor *codes, *scales; /* CODES */
+    size_t group, bits;                 /* CODES: columns that share a scale; 1 or 2 */
     mr_projection *seed;                /* SEED */
     size_t id; /* number of the factor in the model: shared factors are one */
 } mr_lm_factor;
@@ -50,8 +50,9 @@ typedef struct mr_lm_expert {
 } mr_lm_expert;
 
 typedef struct mr_lm_layer {
-    const mr_st_tensor *attn_norm, *ffn_norm;       /* F32 */
-    const mr_lm_factor *wq, *wk, *wv, *wo, *router; /* router NULL: one expert, always on */
+    const mr_st_tensor *attn_norm, *ffn_norm; /* F32 */
+    const mr_lm_factor *wq, *wk, *wv, *wo,
+        *router; /* router NULL: all experts always on, weight 1 */
     bool replaced;
     size_t n_experts; /* 0: the layer has no feed-forward part */
     size_t d_ff;

@@ -35,7 +35,7 @@ static mr_status upload_factors(mr_lm *lm) {
         const mr_lm_factor *f = lm->m->factors[i];
         if (f->kind == MR_LM_BF16)
             e = upload_tensor(lm, f->matrix, &lm->matrix[i]);
-        if (f->kind == MR_LM_CODE2) {
+        if (f->kind == MR_LM_CODES) {
             e = upload_tensor(lm, f->codes, &lm->matrix[i]);
             if (e == MR_OK)
                 e = upload_scales(lm, f->scales, &lm->scales[i]);
@@ -80,21 +80,25 @@ static mr_status upload_rope(mr_lm *lm) {
     return e;
 }
 
-/* The widest row that passes between two factors of a chain, or into an expert's middle. */
-static void widths(const mr_lm_model *m, size_t *inner, size_t *hidden) {
+/* The widest row that passes between two factors of a chain, or into an expert's middle; most
+ * experts. */
+static void widths(const mr_lm_model *m, size_t *inner, size_t *hidden, size_t *experts) {
     *inner = m->config.d_model;
     *hidden = m->config.d_ff;
+    *experts = 1;
     for (size_t i = 0; i < m->num_factors; i++)
         *inner = m->factors[i]->rows > *inner ? m->factors[i]->rows : *inner;
-    for (size_t i = 0; i < m->config.n_layers; i++)
+    for (size_t i = 0; i < m->config.n_layers; i++) {
         *hidden = m->layers[i].d_ff > *hidden ? m->layers[i].d_ff : *hidden;
+        *experts = m->layers[i].n_experts > *experts ? m->layers[i].n_experts : *experts;
+    }
 }
 
 static mr_status create_work(mr_lm *lm) {
     const mr_lm_config *c = &lm->m->config;
-    size_t inner, hidden, f = sizeof(float), entries = lm->most * c->top_k;
+    size_t inner, hidden, experts, f = sizeof(float), entries = lm->most * c->top_k;
     size_t q = c->n_heads * c->head_dim, shards = (c->context + LM_SHARD - 1) / LM_SHARD;
-    widths(lm->m, &inner, &hidden);
+    widths(lm->m, &inner, &hidden, &experts);
     struct {
         mr_buffer **to;
         size_t bytes;
@@ -110,11 +114,11 @@ static mr_status create_work(mr_lm *lm) {
         {&lm->part_o, shards * q * f},
         {&lm->merged_m, c->n_heads * f},
         {&lm->merged_d, c->n_heads * f},
-        {&lm->router_logits, lm->most * c->n_experts * f},
+        {&lm->router_logits, lm->most * experts * f},
         {&lm->ids, entries * sizeof(int32_t)},
         {&lm->weights, entries * f},
-        {&lm->counts, (c->n_experts + 1) * sizeof(int32_t)},
-        {&lm->lists, c->n_experts * entries * sizeof(int32_t)},
+        {&lm->counts, (experts + 1) * sizeof(int32_t)},
+        {&lm->lists, experts * entries * sizeof(int32_t)},
         {&lm->gate, entries * hidden * f},
         {&lm->up, entries * hidden * f},
         {&lm->slots, entries * c->d_model * f},
@@ -126,7 +130,7 @@ static mr_status create_work(mr_lm *lm) {
     for (size_t i = 0; e == MR_OK && i < sizeof all / sizeof all[0]; i++)
         e = mr_buffer_create(lm->gpu, all[i].bytes, all[i].to);
     lm->tokens_host = malloc(lm->most * sizeof *lm->tokens_host);
-    lm->counts_host = malloc((c->n_experts + 1) * sizeof *lm->counts_host);
+    lm->counts_host = malloc((experts + 1) * sizeof *lm->counts_host);
     if (e == MR_OK && (!lm->tokens_host || !lm->counts_host))
         e = mr_fail(MR_OUT_OF_MEMORY, "out of memory");
     return e;

@@ -113,6 +113,26 @@ static mr_status expand_all(mr_lm *lm) {
 /* ---- opening ----------------------------------------------------------------------------------
  */
 
+/* Weights 1 and ids 0, for sums that no router weighs. */
+static mr_status open_constants(mr_lm *lm) {
+    float *ones = malloc(lm->most * sizeof *ones);
+    int32_t *zeros = calloc(lm->most, sizeof *zeros);
+    mr_status e = ones && zeros ? MR_OK : mr_fail(MR_OUT_OF_MEMORY, "out of memory");
+    for (size_t i = 0; e == MR_OK && i < lm->most; i++)
+        ones[i] = 1.0f;
+    if (e == MR_OK)
+        e = mr_buffer_create(lm->gpu, lm->most * sizeof *ones, &lm->ones);
+    if (e == MR_OK)
+        e = mr_buffer_write(lm->ones, 0, ones, lm->most * sizeof *ones);
+    if (e == MR_OK)
+        e = mr_buffer_create(lm->gpu, lm->most * sizeof *zeros, &lm->zeros);
+    if (e == MR_OK)
+        e = mr_buffer_write(lm->zeros, 0, zeros, lm->most * sizeof *zeros);
+    free(ones);
+    free(zeros);
+    return e;
+}
+
 static mr_status open_slots(mr_lm *lm, size_t tile_bytes, size_t rows, size_t cols) {
     size_t vectors = lm->most * lm->m->config.top_k;
     size_t result = lm->o.apply ? vectors * rows * sizeof(float) : tile_bytes;
@@ -124,6 +144,8 @@ static mr_status open_slots(mr_lm *lm, size_t tile_bytes, size_t rows, size_t co
         e = mr_buffer_create(lm->gpu, tile_bytes, &lm->tile[i]);
     if (e == MR_OK && lm->o.apply && !(lm->host_x = malloc(source)))
         e = mr_fail(MR_OUT_OF_MEMORY, "out of memory for %zu vectors", vectors);
+    if (e == MR_OK && lm->o.apply)
+        e = open_constants(lm);
     if (e == MR_OK && lm->o.check && !(lm->check = malloc(tile_bytes)))
         e = mr_fail(MR_OUT_OF_MEMORY, "out of memory for a tile");
     return e;
@@ -284,10 +306,17 @@ mr_status lm_apply(mr_lm *lm, const lm_io *io, const mr_lm_factor *f) {
         return e;
     count(lm, f->seed, &c);
     size_t bytes = io->count * f->rows * sizeof(float);
-    if (!io->out_index)
+    if (!io->out_index && !io->add)
         return mr_buffer_write(io->y, io->y_offset * sizeof(float), data, bytes);
     if ((e = mr_buffer_write(lm->gathered, 0, data, bytes)) != MR_OK)
         return e;
+    if (io->add) /* one choice each, of weight 1 */
+        return lm_launch(lm, "lm_combine", io->count * f->rows, NULL,
+                         (mr_arg[]){mr_arg_buffer(io->y, io->y_offset * sizeof(float)),
+                                    mr_arg_buffer(lm->gathered, 0), mr_arg_buffer(lm->ones, 0),
+                                    mr_arg_buffer(lm->zeros, 0), mr_arg_i32(1), mr_arg_i32(1),
+                                    mr_arg_i32((int32_t)f->rows)},
+                         7);
     return lm_launch(lm, "lm_scatter", io->count * f->rows, NULL,
                      (mr_arg[]){mr_arg_buffer(io->y, io->y_offset * sizeof(float)),
                                 mr_arg_buffer(lm->gathered, 0),

@@ -88,6 +88,9 @@ static mr_status refuse_unknown(const mr_safetensors *st, const char *name) {
         bool ok = false;
         for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
             ok |= !strcmp(t + length + 1, known[k]);
+        if (!strcmp(t + length + 1, "sign_seed"))
+            return mr_fail(MR_UNSUPPORTED, "%s: tensor %s: no generator here has +-1 diagonals",
+                           mr_safetensors_path(st), t);
         if (!ok)
             return mr_fail(MR_BAD_FORMAT, "%s: tensor %s: no part of a seed has this name",
                            mr_safetensors_path(st), t);

@@ -272,14 +272,15 @@ TEST(LmKernels, Matmul) {
     });
 }
 
-TEST(LmKernels, MatmulCode2) {
+TEST(LmKernels, MatmulCodewords) {
     std::mt19937_64 rng = test_rng(104);
     on_all([&](Gpu &gpu) {
-        for (size_t groups : {1, 2, 3})
+        for (size_t variety = 0; variety < 6; variety++)
             for (Product p : products) {
-                size_t group = (p.cols + 3) / 4 * 4;
+                const size_t groups = variety % 3 + 1, bits = variety / 3 + 1;
+                size_t group = bits == 2 ? (p.cols + 3) / 4 * 4 : (p.cols + 7) / 8 * 8;
                 p.cols = group * groups;
-                std::vector<uint8_t> codes(p.rows * p.cols / 4);
+                std::vector<uint8_t> codes(p.rows * p.cols * bits / 8);
                 for (uint8_t &c : codes)
                     c = (uint8_t)rng();
                 Floats scales = normal(rng, p.rows * groups),
@@ -293,17 +294,20 @@ TEST(LmKernels, MatmulCode2) {
                 Array<uint8_t> ac(gpu, codes, 1);
                 Array<float> as(gpu, scales, 1), ax(gpu, x, 2), ay(gpu, before, 3);
                 Array<int32_t> ai(gpu, in), ao(gpu, to);
-                gpu.run("lm_matmul_code2",
+                gpu.run("lm_matmul_code",
                         {ay, ac, as, ax, p.indexed ? (mr_arg)ai : none, i32(1),
                          p.indexed ? (mr_arg)ao : none, i32(p.rows), i32(p.cols), i32(group),
-                         i32(p.count), i32(p.rows), i32(p.cols), mr_arg_i32(p.add)},
+                         i32(bits), i32(p.count), i32(p.rows), i32(p.cols), mr_arg_i32(p.add)},
                         p.rows * ((p.count + 3) / 4));
-                const float level[4] = {-1.0f, -1.0f / 3.0f, 1.0f / 3.0f, 1.0f};
+                const float two[4] = {-1.0f, -1.0f / 3.0f, 1.0f / 3.0f, 1.0f},
+                            one[2] = {-1.0f, 1.0f};
                 std::vector<double> dense;
                 for (size_t r = 0; r < p.rows; r++)
                     for (size_t c = 0; c < p.cols; c++) {
-                        unsigned code = codes[(r * p.cols + c) / 4] >> 2 * (c % 4) & 3;
-                        volatile float product = scales[r * groups + c / group] * level[code];
+                        size_t bit = (r * p.cols + c) * bits;
+                        unsigned code = codes[bit / 8] >> bit % 8 & ((1u << bits) - 1);
+                        volatile float product =
+                            scales[r * groups + c / group] * (bits == 2 ? two : one)[code];
                         dense.push_back(product);
                     }
                 check_product(p, dense, x, in, 1, to, before, ay.get());

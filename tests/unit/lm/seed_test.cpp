@@ -201,6 +201,14 @@ TEST(Seeds, RefuseWhatIsInconsistent) {
             [](SeedFile &f) { f.tensors["w.signs"] = tensor("U8", {1}, std::vector<uint8_t>(1)); });
 }
 
+/* An experiment of the zoo (FORMAT.md) that no generator here has: said, not ignored. */
+TEST(Seeds, SignDiagonalsAreUnsupported) {
+    std::mt19937_64 rng = test_rng(206);
+    SeedFile f = good(rng, 10, 20, 8, 1, false);
+    f.tensors["w.sign_seed"] = tensor("U32", {1, 1, 1, 2}, std::vector<uint32_t>(2));
+    CHECK_REFUSED(MR_UNSUPPORTED, "w.sign_seed", Loaded(f).status);
+}
+
 TEST(Seeds, RefuseBadValues) {
     for (float v : {INFINITY, -INFINITY, (float)NAN}) {
         refused("tensor w.gain: element [1, 0, 1] is not finite",
