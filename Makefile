@@ -110,8 +110,8 @@ docs: ## make the generated parts of the documentation again and check its links
 
 gpu-baseline: ## check and time every CUDA kernel on this machine's GPU (at most 8 minutes)
 	@echo "gpu-baseline: check and time the CUDA kernels"
-	@tools/setup build
-	$(AGAIN) all-build
+	@tools/setup build test
+	$(AGAIN) all-build $(BUILD)/tests/conformance/all $(BUILD)/tests/unit/lm
 	@BUILD="$(BUILD)" tools/gpu-baseline
 
 clean: ## remove what was built
