@@ -457,6 +457,32 @@ TEST(Axi, FullRate) {
         }
 }
 
+// The latencies of the documentation, one command in an idle system.
+TEST(Axi, Latencies) {
+    for (int k = 0; k < 2; k++) {
+        System s(run_seed(), Stalls{});
+        s.rd_todo[k].push_back({BASE, 64, 0});
+        s.wr_todo[k].push_back({BASE + SPACE / 2, 64, 0});
+        auto &t = *s.bench.top;
+        uint64_t ar = 0, r = 0, out = 0, aw = 0, w = 0;
+        const uint64_t start = s.bench.cycles;
+        for (int c = 0; c < 20; c++) {
+            s.cycle();
+            // outputs after edge c + 1, hence seen by edge c + 2
+            const uint64_t now = s.bench.cycles - start;
+            ar = !ar && t.arvalid_o ? now : ar;
+            out = !out && t.rd_valid_o ? now : out;
+            aw = !aw && t.awvalid_o ? now : aw;
+            w = !w && t.wvalid_o ? now : w;
+            r = !r && t.rvalid_i ? now - 1 : r;
+        }
+        LONGS_EQUAL(1, ar);
+        LONGS_EQUAL(2, out - r);
+        LONGS_EQUAL(k == 0 ? 3 : 6, aw); // one of them is the arbiter's register
+        LONGS_EQUAL(k == 0 ? 3 : 6, w);
+    }
+}
+
 // Two masters share the port: together a word a cycle, neither below its half by much.
 TEST(Axi, SharedPortIsFullAndFair) {
     System s(run_seed(), Stalls{});

@@ -228,6 +228,22 @@ TEST(Float, AroundEveryTieOfTheSmallFormats) {
         }
 }
 
+TEST(Float, SpecialOperandsInEveryPair) {
+    std::vector<uint32_t> specials;
+    for (uint32_t bits : {0x00000000u, 0x00000001u, 0x007FFFFFu, 0x00800000u, 0x3F800000u,
+                          0x7F7FFFFFu, 0x7F800000u, 0x7F800001u, 0x7FC00000u, 0x7FFFFFFFu})
+        for (uint32_t sign : {0u, 0x80000000u})
+            specials.push_back(bits | sign);
+    for (int f = 0; f < FORMATS; f++)
+        for (int s = 0; s < 2; s++) {
+            choose(f, s);
+            for (uint32_t value : specials)
+                for (uint32_t scale : specials)
+                    push(value, scale);
+            drain();
+        }
+}
+
 TEST(Float, RandomProducts) {
     Rng rng(run_seed());
     for (int f = 0; f < FORMATS; f++)
