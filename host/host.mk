@@ -18,3 +18,12 @@ $(LIBMILLRACE_A): $(HOST_OBJS)
 	@mkdir -p $(@D)
 	@rm -f $@
 	@$(AR) rcs $@ $(HOST_OBJS)
+
+# The programs of docs/, built so that they stay true.
+EXAMPLES := $(patsubst docs/examples/%.c,$(BUILD)/examples/%,$(wildcard docs/examples/*.c))
+ALL += $(EXAMPLES)
+LINT_C += $(wildcard docs/examples/*.c)
+$(EXAMPLES): $(BUILD)/examples/%: $(BUILD)/obj/docs/examples/%.o $(LIBMILLRACE) $(GOLDEN_LIB)
+	@mkdir -p $(@D)
+	@echo "  LINK  $@"
+	@$(CC) -o $@ $< -L$(BUILD)/lib -lmillrace -Wl,-rpath,'$$ORIGIN/../lib' $(GOLDEN_LIB) -lm
