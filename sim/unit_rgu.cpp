@@ -175,8 +175,11 @@ static void put_error(char *err, size_t size, const std::string &text) {
 static void sim_close(mr_sim *s) {
     if (!s)
         return;
-    if (s->top)
+    if (s->top) {
         s->top->final();
+        // a model takes its scopes out of the thread's context, which may be another simulator's
+        Verilated::threadContextp(s->ctx.get());
+    }
 #if VM_TRACE_FST
     if (s->fst)
         s->fst->close();
