@@ -78,4 +78,25 @@ module mr_axil_slave #(
             rvalid_q  <= rd_en_o || (rvalid_q && !rready_i);
         end
     end
+
+    mr_stream_check #(.Width(AddrWidth)) u_check_aw (
+        .clk_i, .rst_ni, .valid_i(awvalid_i), .ready_i(awready_o), .data_i(awaddr_i), .keep_i(1'b1),
+        .last_i(1'b0)
+    );
+    mr_stream_check #(.Width(36)) u_check_w (
+        .clk_i, .rst_ni, .valid_i(wvalid_i), .ready_i(wready_o), .data_i({wdata_i, wstrb_i}), .keep_i(1'b1),
+        .last_i(1'b0)
+    );
+    mr_stream_check #(.Width(2)) u_check_b (
+        .clk_i, .rst_ni, .valid_i(bvalid_o), .ready_i(bready_i), .data_i(bresp_o), .keep_i(1'b1),
+        .last_i(1'b0)
+    );
+    mr_stream_check #(.Width(AddrWidth)) u_check_ar (
+        .clk_i, .rst_ni, .valid_i(arvalid_i), .ready_i(arready_o), .data_i(araddr_i), .keep_i(1'b1),
+        .last_i(1'b0)
+    );
+    mr_stream_check #(.Width(34)) u_check_r (
+        .clk_i, .rst_ni, .valid_i(rvalid_o), .ready_i(rready_i), .data_i({rdata_o, rresp_o}), .keep_i(1'b1),
+        .last_i(1'b0)
+    );
 endmodule

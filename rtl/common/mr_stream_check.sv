@@ -23,12 +23,6 @@ module mr_stream_check #(
     logic             last_q;
 
     always_ff @(posedge clk_i) begin
-        stalled_q <= rst_ni && valid_i && !ready_i;
-        if (valid_i && !ready_i) begin
-            data_q <= data_i;
-            keep_q <= keep_i;
-            last_q <= last_i;
-        end
         if (rst_ni && stalled_q) begin
             valid_stays:  assert (valid_i);
             data_stable:  assert (data_i == data_q);
@@ -39,6 +33,13 @@ module mr_stream_check #(
             keep_full:       assert (last_i || (&keep_i));
             keep_not_empty:  assert (keep_i[0]);
             keep_contiguous: assert ((keep_i & (keep_i + 1'b1)) == '0);
+        end
+        // written after they are read: the simulator then needs no copies of wide payloads
+        stalled_q <= rst_ni && valid_i && !ready_i;
+        if (valid_i && !ready_i) begin
+            data_q <= data_i;
+            keep_q <= keep_i;
+            last_q <= last_i;
         end
     end
 `else
