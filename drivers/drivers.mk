@@ -8,7 +8,7 @@ LINT_C += $(2)
 $(DRIVER_DIR)/mr_driver_$(1).so: $(call objs,$(2))
 	@mkdir -p $$(@D)
 	@echo "  LINK  $$@"
-	@$$(CC) -shared -o $$@ $$^ $(3)
+	@$$(CC) $$(OPT) -shared -o $$@ $$^ $(3)
 endef
 
 HAVE_OPENCL := $(shell $(PKG_CONFIG) --exists OpenCL 2>/dev/null && echo yes)
@@ -24,7 +24,7 @@ LINT_C += drivers/sim/host.c
 $(SIM_HOST): $(call objs,drivers/sim/host.c)
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"
-	@$(CC) -o $@ $^ -ldl
+	@$(CC) $(OPT) -o $@ $^ -ldl -pthread
 
 # CUDA: the driver library is opened at run time, but compiling for a GPU takes nvcc.
 NVCC ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))

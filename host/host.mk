@@ -12,7 +12,7 @@ LINT_C += $(HOST_CORE_SRC)
 $(LIBMILLRACE): $(HOST_OBJS) $(GOLDEN_LIB)
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"
-	@$(CC) -shared -o $@ $(HOST_OBJS) $(GOLDEN_LIB) $(HOST_LIBS)
+	@$(CC) $(OPT) -shared -o $@ $(HOST_OBJS) $(GOLDEN_LIB) $(HOST_LIBS)
 
 $(LIBMILLRACE_A): $(HOST_OBJS)
 	@mkdir -p $(@D)
@@ -26,4 +26,4 @@ LINT_C += $(wildcard docs/examples/*.c)
 $(EXAMPLES): $(BUILD)/examples/%: $(BUILD)/obj/docs/examples/%.o $(LIBMILLRACE) $(GOLDEN_LIB)
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"
-	@$(CC) -o $@ $< -L$(BUILD)/lib -lmillrace -Wl,-rpath,'$$ORIGIN/../lib' $(GOLDEN_LIB) -lm
+	@$(CC) $(OPT) -o $@ $< -L$(BUILD)/lib -lmillrace -Wl,-rpath,'$$ORIGIN/../lib' $(GOLDEN_LIB) -lm

@@ -227,6 +227,10 @@ static mr_status cuda_copy(void *device, void *mem, size_t offset, void *host, s
         return status;
     CUresult code = dir == MR_TO_DEVICE ? dev->api->cuMemcpyHtoD_(p, host, bytes)
                                         : dev->api->cuMemcpyDtoH_(host, p, bytes);
+    /* A copy to the GPU may return when it has read the host's memory; our streams do not wait for
+     * it by themselves. */
+    if (!code && dir == MR_TO_DEVICE)
+        code = dev->api->cuStreamSynchronize_(NULL);
     leave(dev);
     return code ? cuda_fail(dev->api, error, "copying a buffer", code) : MR_OK;
 }

@@ -271,6 +271,9 @@ static mr_status ocl_copy(void *device, void *mem, size_t offset, void *host, si
         dir == MR_TO_DEVICE
             ? clEnqueueWriteBuffer(dev->transfer, mem, CL_TRUE, offset, bytes, host, 0, NULL, NULL)
             : clEnqueueReadBuffer(dev->transfer, mem, CL_TRUE, offset, bytes, host, 0, NULL, NULL);
+    /* OpenCL 1.2 lets a blocking write return once it has read the host's memory. */
+    if (!code && dir == MR_TO_DEVICE)
+        code = clFinish(dev->transfer);
     return code ? ocl_fail(error, "copying a buffer", code) : MR_OK;
 }
 

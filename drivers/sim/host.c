@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 #include "millrace/rgu_regs.h"
 #include "sim/sim.h"
 
-enum { MIN_SLICE = 256, MAX_SLICE = 262144, SLICE_NS = 1000000 };
+enum { MIN_SLICE = 256, MAX_SLICE = 262144, SLICE_NS = 1000000, GRACE_S = 20 };
 
 typedef struct {
     const mr_sim_ops *ops;
@@ -233,6 +234,17 @@ static sim_result start(sim_host *h, const char *library, const char *options, c
     return h->ops->open(options, &h->sim, text, size) == MR_SIM_OK ? SIM_OK : SIM_FAILED;
 }
 
+/* A unit that never returns does not outlive its user: some time after the sockets closed, the
+ * process ends. */
+static void *watch(void *unused) {
+    struct pollfd fd = {.fd = SIM_JOB_FD, .events = POLLRDHUP};
+    (void)unused;
+    while (poll(&fd, 1, -1) < 0 && errno == EINTR)
+        continue;
+    sleep(GRACE_S);
+    _exit(1);
+}
+
 int main(int argc, char **argv) {
     sim_host h = {0};
     sim_reply hello = {.result = SIM_OK};
@@ -243,6 +255,8 @@ int main(int argc, char **argv) {
     hello.result = start(&h, argv[1], argv[2], hello.text, sizeof hello.text);
     if (!send_all(SIM_MEMORY_FD, &hello, sizeof hello) || hello.result != SIM_OK)
         return 1;
+    pthread_t watcher;
+    pthread_create(&watcher, NULL, watch, NULL);
     struct pollfd fds[2] = {{.fd = SIM_JOB_FD, .events = POLLIN},
                             {.fd = SIM_MEMORY_FD, .events = POLLIN}};
     while (!h.dead) {

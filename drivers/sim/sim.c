@@ -21,6 +21,7 @@
 
 enum { MAX_SIMULATORS = 32, DEFAULT_MEMORY_MIB = 4096, MAX_TEXT = 1200 };
 static const uint64_t patience_ns = 3000000000u; /* from the first interrupt to the kill */
+static const uint64_t leave_ns = 15000000000u;   /* from closing to the kill */
 
 static atomic_int live_simulators;
 extern char **environ;
@@ -202,12 +203,13 @@ static void end_process(sim_device *dev) {
     dev->job_fd = dev->memory_fd = -1;
     if (dev->dead || !dev->pid)
         return;
-    /* It ends when its sockets do, and closes its trace; one that hangs is not waited for long. */
-    for (int i = 0; i < 2000; i++) {
+    /* It ends when its sockets do, and then closes its trace; one that hangs is not waited for
+     * without end. */
+    for (uint64_t end = now_ns() + leave_ns; now_ns() < end;) {
         pid_t got = waitpid(dev->pid, NULL, WNOHANG);
         if (got == dev->pid || (got < 0 && errno == ECHILD))
             return;
-        struct timespec t = {0, i < 100 ? 200000 : 2000000};
+        struct timespec t = {0, end - now_ns() > leave_ns - 20000000 ? 200000 : 2000000};
         nanosleep(&t, NULL);
     }
     kill(dev->pid, SIGKILL);

@@ -5,4 +5,4 @@ LINT_C += models/gpu/kernel_bench.c
 $(KERNEL_BENCH): $(BUILD)/obj/models/gpu/kernel_bench.o $(BUILD)/lib/libmillrace.so $(BUILD)/lib/libmr_golden.a
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"
-	@$(CC) -o $@ $< -L$(BUILD)/lib -lmillrace -Wl,-rpath,'$$ORIGIN/lib' $(BUILD)/lib/libmr_golden.a -lm
+	@$(CC) $(OPT) -o $@ $< -L$(BUILD)/lib -lmillrace -Wl,-rpath,'$$ORIGIN/lib' $(BUILD)/lib/libmr_golden.a -lm

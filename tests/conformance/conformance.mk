@@ -12,7 +12,7 @@ $(call objs,$(2)): CXXFLAGS += $(CPPUTEST_CFLAGS)
 $(BUILD)/tests/conformance/$(1): $(call objs,$(2) $(CONFORMANCE_MAIN)) $(LIBMILLRACE) $(GOLDEN_LIB) $(3)
 	@mkdir -p $$(@D)
 	@echo "  LINK  $$@"
-	@$(CXX) -o $$@ $(call objs,$(2) $(CONFORMANCE_MAIN)) -L$(dir $(LIBMILLRACE)) -lmillrace \
+	@$(CXX) $(OPT) -o $$@ $(call objs,$(2) $(CONFORMANCE_MAIN)) -L$(dir $(LIBMILLRACE)) -lmillrace \
 		-Wl,-rpath,'$$$$ORIGIN/../../lib' $(GOLDEN_LIB) $(CPPUTEST_LIBS) -lm
 endef
 
@@ -24,7 +24,7 @@ $(eval $(call conformance_test,all,$(CONFORMANCE_SRC)))
 FAKE_SIM := $(BUILD)/tests/conformance/fake_sim
 $(FAKE_SIM)/libmr_sim_rgu.so: $(call objs,tests/conformance/fake_sim.c) $(GOLDEN_LIB)
 	@mkdir -p $(@D)
-	@$(CC) -shared -o $@ $^ -lm
+	@$(CC) $(OPT) -shared -o $@ $^ -lm
 	@ln -sfn ../../../lib/millrace/mr_driver_sim.so ../../../lib/millrace/mr_sim_host $(@D)/
 $(eval $(call conformance_test,sim_faults,tests/conformance/faults/sim_faults_test.cpp,\
 	$(FAKE_SIM)/libmr_sim_rgu.so $(DRIVER_DIR)/mr_driver_sim.so $(SIM_HOST)))
@@ -35,10 +35,10 @@ CL_SHIM := $(BUILD)/tests/conformance/cl_shim.so
 PROBE := $(BUILD)/tests/conformance/probe
 $(CL_SHIM): $(call objs,tests/conformance/cl_shim.c)
 	@mkdir -p $(@D)
-	@$(CC) -shared -o $@ $^ -ldl
+	@$(CC) $(OPT) -shared -o $@ $^ -ldl
 $(PROBE): $(call objs,tests/conformance/probe.c) $(LIBMILLRACE)
 	@mkdir -p $(@D)
-	@$(CC) -o $@ $(call objs,tests/conformance/probe.c) -L$(dir $(LIBMILLRACE)) -lmillrace \
+	@$(CC) $(OPT) -o $@ $(call objs,tests/conformance/probe.c) -L$(dir $(LIBMILLRACE)) -lmillrace \
 		-Wl,-rpath,'$$ORIGIN/../../lib'
 $(eval $(call script_test,conformance/opencl_faults,tests/conformance/opencl_faults.sh,\
 	$(CL_SHIM) $(PROBE) $(CONFORMANCE) $(DRIVER_DIR)/mr_driver_opencl.so))
@@ -50,7 +50,7 @@ FAKE_CUDA := $(BUILD)/tests/conformance/fake_cuda
 $(call objs,tests/conformance/fake_cuda.c): CFLAGS += -isystem $(CUDA_INCLUDE)
 $(FAKE_CUDA)/libcuda.so.1: $(call objs,tests/conformance/fake_cuda.c) $(KERNEL_OBJS) $(KERNEL_TABLE_OBJ)
 	@mkdir -p $(@D)
-	@$(CC) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -o $@ $^ -lm -pthread
+	@$(CC) $(OPT) -shared -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -o $@ $^ -lm -pthread
 	@ln -sfn $(addprefix ../../../lib/millrace/,mr_driver_cuda.so $(notdir $(FATBINS))) $(@D)/
 $(eval $(call conformance_test,cuda_faults,$(CONFORMANCE_SRC) tests/conformance/faults/cuda_faults_test.cpp,\
 	$(FAKE_CUDA)/libcuda.so.1 $(DRIVER_DIR)/mr_driver_cuda.so $(FATBINS)))

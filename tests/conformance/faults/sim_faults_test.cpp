@@ -8,7 +8,9 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <thread>
+#include <fstream>
+#include <iterator>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CppUTest/TestHarness.h>
@@ -192,6 +194,53 @@ TEST(SimFaults, UnitsAndOptionsThatDoNotExist) {
     /* the debug build of the unit, which the fake does not have */
     CHECK_FAILS(MR_UNAVAILABLE, "libmr_sim_rgu_debug.so",
                 mr_device_open("sim:rgu?trace=x.fst", &device));
+}
+
+/* Case 49: a client is killed in the middle of a job; its simulator goes too, and the next one is
+ * served. */
+TEST(SimFaults, ASimulatorGoesWithItsKilledClient) {
+    int pipe_fds[2];
+    LONGS_EQUAL(0, pipe(pipe_fds));
+    pid_t client = fork();
+    if (client == 0) { /* no threads were started in this process: a child may go on as it is */
+        mr_device *device = nullptr;
+        mr_device_info info = {};
+        mr_queue *queue = nullptr;
+        mr_buffer *seeds = nullptr, *dst = nullptr;
+        mr_event *event = nullptr;
+        auto rng = test_rng("client");
+        Projection p(rng, 8, 1, 64, 64, false);
+        mr_rgu_job job = p.job();
+        bool good = !mr_device_open("sim:rgu?fault=hang", &device) &&
+                    !mr_queue_create(device, &queue) &&
+                    !mr_buffer_create(device, p.image.size(), &seeds) &&
+                    !mr_buffer_create(device, 8192, &dst) && !mr_device_get_info(device, &info) &&
+                    !mr_rgu_tile(queue, &job, {seeds, 0}, {nullptr, 0}, {dst, 0}, &event) &&
+                    mr_event_wait(event, 20000000) == MR_TIMEOUT;
+        int64_t process = good ? info.process : 0;
+        if (write(pipe_fds[1], &process, sizeof process) != sizeof process)
+            _exit(1);
+        pause();
+    }
+    int64_t process = 0;
+    LONGS_EQUAL(sizeof process, read(pipe_fds[0], &process, sizeof process));
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
+    CHECK(process > 0);
+    kill(client, SIGKILL);
+    waitpid(client, nullptr, 0);
+    std::string entry = "/proc/" + std::to_string(process) + "/stat";
+    bool gone = false;
+    for (int i = 0; i < 500 && !gone;
+         i++) { /* gone, or a zombie that whoever inherited it has not collected */
+        std::ifstream file(entry);
+        std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+        gone = text.empty() || text.find(") Z ") != std::string::npos;
+        usleep(10000);
+    }
+    CHECK(gone);
+    Unit next("");
+    next.works_again();
 }
 
 /* Cycles that end in a loss or a cancelled job leave no process, file or memory behind. */
