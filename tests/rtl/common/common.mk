@@ -7,9 +7,3 @@ $(eval $(call rtl_test,rtl/common_stream,stream_tb,$(MR_COMMON_T)/stream_tb.sv,$
 $(eval $(call rtl_test,rtl/common_axi,axi_tb,$(MR_COMMON_T)/axi_tb.sv,$(MR_COMMON_T)/axi_test.cpp,))
 $(eval $(call rtl_test,rtl/common_check,check_tb,$(MR_COMMON_T)/check_tb.sv,$(MR_COMMON_T)/check_test.cpp,))
 $(eval $(call rtl_test,rtl/common_regs,rgu_regs,rtl/rgu/rgu_regs.sv,$(MR_COMMON_T)/regs_test.cpp,))
-
-# The stream bench again on a model of two threads.
-$(eval $(call rtl_test,rtl/common_stream_two,stream_tb,$(MR_COMMON_T)/stream_tb.sv,\
-	$(MR_COMMON_T)/stream_test.cpp,,--threads 2))
-$(eval $(call script_test,rtl/common_threads,$(MR_COMMON_T)/threads.sh,\
-	$(BUILD)/tests/rtl/common_stream $(BUILD)/tests/rtl/common_stream_two))

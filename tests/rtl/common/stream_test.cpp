@@ -501,12 +501,6 @@ TEST(Reset, OutputsAreTheSameForEveryNoiseAndThePlantedBugIsSeen) {
         CHECK(good == good0);
         differ += planted != planted0;
     }
-    if (const char *path = getenv("MR_HASH_FILE")) { // threads.sh compares it with other builds'
-        FILE *f = fopen(path, "a");
-        CHECK(f != nullptr);
-        fprintf(f, "%016llx\n", (unsigned long long)good0);
-        fclose(f);
-    }
     CHECK_TEXT(differ >= 18, "a register without reset does not show: the noise is off");
 }
 
