@@ -2,3 +2,4 @@
 SYSTEM_SUPPORT := tests/system/files.py tests/system/harness.py
 $(eval $(call script_test,system/bad_input,tests/system/bad_input.py,$(SYSTEM_SUPPORT) $(MILLRACE)))
 $(eval $(call script_test,system/contract,tests/system/contract.py,$(SYSTEM_SUPPORT) $(MILLRACE)))
+$(eval $(call script_test,system/seed_elsewhere,tests/system/seed_elsewhere.py,tests/system/harness.py $(MILLRACE)))
