@@ -69,20 +69,22 @@ public:
     Rng rng;
     std::vector<uint8_t> memory, image; // what the slave holds; what it must hold at the end
     std::deque<Command> rd_todo[2], wr_todo[2];
-    bool stuck[2] = {false, false}; // this read client never takes its data
+    bool stuck[2] = {false, false};   // this read client never takes its data
+    bool starved[2] = {false, false}; // this write client never gives its data
     uint64_t rd_beats[2] = {0, 0}, w_beats = 0, ar_bursts = 0, aw_bursts = 0, hash = 0;
     bool failed = false;
 
     bool empty() const {
         bool left = false;
         for (int k = 0; k < 2; k++)
-            left |= !wr_todo[k].empty() || !wr_open[k].empty() || !feed[k].empty() ||
+            left |= (!starved[k] && (!wr_todo[k].empty() || !feed[k].empty())) ||
                     (!stuck[k] && (!rd_todo[k].empty() || !rd_open[k].empty()));
         return !left;
     }
     bool idle() {
         const auto &t = *bench.top;
-        return t.wr_idle_o == 3 && ((t.rd_idle_o | stuck[0] | stuck[1] << 1) == 3);
+        return (t.wr_idle_o | starved[0] | starved[1] << 1) == 3 &&
+               ((t.rd_idle_o | stuck[0] | stuck[1] << 1) == 3);
     }
     void wrong(const char *what) {
         if (!failed)
@@ -144,7 +146,7 @@ private:
     std::deque<std::vector<uint8_t>>
         data; // finished write bursts without address: words and strobes
     std::vector<uint8_t> burst;
-    std::deque<Command> rd_open[2], wr_open[2];
+    std::deque<Command> rd_open[2];
     std::deque<Feed> feed[2];
     size_t rd_at[2] = {0, 0};
     unsigned done_rd_cmd = 0, done_wr_cmd = 0, done_wr = 0;
@@ -180,7 +182,8 @@ private:
                 if (beats)
                     feed[k].push_back(f);
             }
-            if (!(t.wr_valid_i & bit) && !feed[k].empty() && rng.percent(stalls.in)) {
+            if (!(t.wr_valid_i & bit) && !feed[k].empty() && !starved[k] &&
+                rng.percent(stalls.in)) {
                 t.wr_valid_i |= bit;
                 memcpy(&t.wr_data_i[k * B / 4], &feed[k].front().bytes[feed[k].front().at], B);
             }
@@ -512,6 +515,19 @@ TEST(Axi, StuckClientDoesNotHoldThePort) {
     CHECK(ok);
     LONGS_EQUAL(1024, s.rd_beats[1]);
     CHECK(s.bench.cycles < 1024 + 64 + 100); // 64 words of the other are read before it is stuck
+}
+
+TEST(Axi, StarvedWriterDoesNotHoldThePort) {
+    System s(run_seed(), Stalls{});
+    s.starved[1] = true; // the master that stores a burst first
+    for (uint32_t c = 0; c < 4; c++)
+        s.wr_todo[1].push_back({BASE + SPACE * 3 / 4 + c * 512, 512, 0});
+    for (uint32_t c = 0; c < 128; c++)
+        s.wr_todo[0].push_back({BASE + SPACE / 2 + c % 32 * 512, 512, 0});
+    const bool ok = s.run(3000);
+    CHECK(ok);
+    LONGS_EQUAL(1024, s.w_beats);
+    CHECK(s.bench.cycles < 1024 + 60);
 }
 
 TEST(Axi, ErrorResponsesAreKept) {
