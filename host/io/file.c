@@ -55,6 +55,24 @@ static void forget(mr_file *f) {
     memset(f, 0, sizeof *f);
 }
 
+/* A new file beside PATH; its name goes to *temp, owned. */
+static int open_temp(const char *path, char **temp) {
+    int fd = -1;
+    char *name = NULL;
+    for (unsigned i = 0; i < 100 && fd < 0; i++) {
+        free(name);
+        if (asprintf(&name, "%s.%ld.%u.tmp", path, (long)getpid(), i) < 0) {
+            errno = ENOMEM;
+            return -1;
+        }
+        fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST)
+            break;
+    }
+    *temp = name;
+    return fd;
+}
+
 mr_status mr_file_create(const char *path, mr_file *out) {
     memset(out, 0, sizeof *out);
     struct stat sb;
@@ -71,17 +89,7 @@ mr_status mr_file_create(const char *path, mr_file *out) {
     } else if (exists && access(out->path, W_OK) != 0) {
         fd = -1; /* a file its owner made read-only is not replaced behind his back */
     } else {
-        for (unsigned i = 0; i < 100 && fd < 0; i++) {
-            free(out->temp);
-            if (asprintf(&out->temp, "%s.%ld.%u.tmp", out->path, (long)getpid(), i) < 0) {
-                out->temp = NULL;
-                errno = ENOMEM;
-                break;
-            }
-            fd = open(out->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-            if (fd < 0 && errno != EEXIST)
-                break;
-        }
+        fd = open_temp(out->path, &out->temp);
     }
     int e = errno;
     if (fd >= 0 && !(out->f = fdopen(fd, "wb"))) {
