@@ -1,16 +1,17 @@
 // Apply mode of the rotor generation unit: y = W x for a batch of vectors, W never formed.
 //
-// Spinor form (docs/rgu-apply.md): for every chunk and term Y += (R X) S with D x D matrices, D = 2^(n/2),
-// on 32 multipliers: 2 D^3 / 32 cycles a vector, term and chunk. Order: chunk rows, groups of
-// 4096 / 2^n vectors, chunk columns, terms, vectors; the walk of rgu_seed has the same order without the
-// vectors. The two products alternate cycle by cycle, the second one row (two at n = 8) behind the first; R and S of
-// the next term, X of the next vector and the results of finished vectors are worked out meanwhile.
+// Spinor form (docs/rgu-apply.md): for every chunk and term Y += (R X) S with D x D matrices,
+// D = 2^(n/2), on 32 multipliers: 2 D^3 / 32 cycles a vector, term and chunk. Order: chunk rows,
+// groups of 4096 / 2^n vectors, chunk columns, terms, vectors; the walk of rgu_seed has the same
+// order without the vectors. The two products alternate cycle by cycle, the second one row (two at
+// n = 8) behind the first; R and S of the next term, X of the next vector and the results of
+// finished vectors are worked out meanwhile.
 //
 //   rgu_seed -> rgu_apply_tab -> R, S --.
 //   vectors  -> rgu_apply_x   -> X -----+-> rgu_apply_mac -> rgu_apply_acc -> rgu_apply_y -> memory
 //
-// Latency of a job: tables of the first chunk, 2^n + 2^(n/2) + 10 cycles for its matrices, the products, and about
-// 2^n + 100 cycles for the last vector.
+// Latency of a job: tables of the first chunk, 2^n + 2^(n/2) + 10 cycles for its matrices, the
+// products, and about 2^n + 100 cycles for the last vector.
 module rgu_apply (
     input  logic         clk_i,
     input  logic         rst_ni,
@@ -69,7 +70,8 @@ module rgu_apply (
     output logic [ 10:0] items_in_o,      // vector elements asked for / written, this cycle
     output logic [ 10:0] items_out_o
 );
-  // ---- passes: one vector, chunk and term each -------------------------------------------------------
+  // ---- passes: one vector, chunk and term each
+  // -------------------------------------------------------
   logic job_q, begin_job, phase_q;
   logic [1:0] tab_full, tab_any, tab_free, x_full, x_zero, x_bad, x_free;
   logic [19:0] tab_e, x_exp;
@@ -94,8 +96,10 @@ module rgu_apply (
   assign row_last = n10_i ? 5'd31 : 5'd7;
 
   rgu_apply_walk u_walk (
-      .clk_i, .rst_ni, .start_i(begin_job), .step_i(pass_end), .n10_i, .chunks_out_i, .batch_i, .chunks_in_i,
-      .terms_i, .more_o(more), .o_o(unused_o), .i_o(unused_i), .t_o(unused_t), .slot_o(slot), .first_o(first),
+      .clk_i, .rst_ni, .start_i(begin_job), .step_i(pass_end), .n10_i, .chunks_out_i, .batch_i,
+      .chunks_in_i,
+      .terms_i, .more_o(more), .o_o(unused_o), .i_o(unused_i), .t_o(unused_t), .slot_o(slot),
+      .first_o(first),
       .last_o(last), .v_first_o(unused_flags[0]), .v_last_o(v_last), .t_last_o(unused_flags[1]),
       .g_last_o(unused_flags[2])
   );
@@ -106,8 +110,8 @@ module rgu_apply (
   assign pass_end = row_end && row1_q == row_last;
   // the exponent of a slot is settled a little after the last pass on it
   assign settled = slot != last_slot_q || since_q[1];
-  assign go = phase_q && !pass_q && more && tab_full[tab_q] && x_full[x_q] && !(first && held_q[slot]) &&
-              settled;
+  assign go = phase_q && !pass_q && more && tab_full[tab_q] && x_full[x_q] && settled &&
+              !(first && held_q[slot]);
   assign x_free = pass_end ? (x_q ? 2'b10 : 2'b01) : 2'b00;
 
   always_ff @(posedge clk_i) begin
@@ -133,7 +137,8 @@ module rgu_apply (
     end
   end
 
-  // ---- second product: seven cycles behind the end of each row of the first -----------------------------
+  // ---- second product: seven cycles behind the end of each row of the first
+  // -----------------------------
   logic [6:0] behind_q;
   logic start2, run2_q, issue2, first_row, row2_end, pass2_end;
   logic [4:0] row2_q, c2_q, c2;
@@ -183,14 +188,16 @@ module rgu_apply (
     end
   end
 
-  // ---- operands ---------------------------------------------------------------------------------------
+  // ---- operands
+  // ---------------------------------------------------------------------------------------
   logic [703:0] r_word;
   logic [639:0] s_word;
   logic [767:0] x_word;
 
   rgu_apply_tab u_tab (
       .clk_i, .rst_ni, .start_i(begin_job), .n10_i, .terms_i, .chunks_in_i, .chunks_out_i, .batch_i,
-      .tab_valid_i, .tab_e_i, .tab_odd_i, .tab_rs_half_i, .tab_pop_o, .tab_rd_en_o, .tab_addr_o, .tab_r_i, .tab_s_i,
+      .tab_valid_i, .tab_e_i, .tab_odd_i, .tab_rs_half_i, .tab_pop_o, .tab_rd_en_o, .tab_addr_o,
+      .tab_r_i, .tab_s_i,
       .full_o(tab_full),
       .e_o(tab_e),
       .any_o(tab_any),
@@ -204,7 +211,8 @@ module rgu_apply (
   );
 
   rgu_apply_x u_x (
-      .clk_i, .rst_ni, .start_i(begin_job), .n10_i, .terms_i, .chunks_in_i, .chunks_out_i, .batch_i, .d_in_i,
+      .clk_i, .rst_ni, .start_i(begin_job), .n10_i, .terms_i, .chunks_in_i, .chunks_out_i,
+      .batch_i, .d_in_i,
       .src_i, .src_stride_i,
       .cmd_valid_o(rd_cmd_valid_o),
       .cmd_ready_i(rd_cmd_ready_i),
@@ -222,7 +230,8 @@ module rgu_apply (
       .x_o(x_word)
   );
 
-  // ---- products, sums, results ----------------------------------------------------------------------
+  // ---- products, sums, results
+  // ----------------------------------------------------------------------
   logic u_valid, y_en, y_idle, y_full, y_bad;
   logic signed [53:0] u0, u1;
   logic [3:0] y_pair;
@@ -269,7 +278,8 @@ module rgu_apply (
   );
 
   rgu_apply_y u_y (
-      .clk_i, .rst_ni, .start_i(begin_job), .n10_i, .row_scale_i, .saturate_i, .scale_i, .chunks_out_i, .batch_i,
+      .clk_i, .rst_ni, .start_i(begin_job), .n10_i, .row_scale_i, .saturate_i, .scale_i,
+      .chunks_out_i, .batch_i,
       .d_out_i, .dst_i, .dst_stride_i,
       .idle_o(y_idle),
       .full_o(y_full),
@@ -294,7 +304,8 @@ module rgu_apply (
       .items_o(items_out_o)
   );
 
-  // ---- job and counters ------------------------------------------------------------------------------
+  // ---- job and counters
+  // ------------------------------------------------------------------------------
   logic none_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) job_q <= 1'b0;
@@ -308,7 +319,8 @@ module rgu_apply (
   assign stall_in_o = job_q && !mults_o && more && !(tab_full[tab_q] && x_full[x_q]);
   assign stall_out_o = job_q && !mults_o && (y_full || (more && first && held_q[slot]));
 
-  // ---- handshakes --------------------------------------------------------------------------------------
+  // ---- handshakes
+  // --------------------------------------------------------------------------------------
   mr_stream_check #(.Width(77)) u_check_rd_cmd (
       .clk_i, .rst_ni, .valid_i(rd_cmd_valid_o), .ready_i(rd_cmd_ready_i),
       .data_i({rd_cmd_addr_o, rd_cmd_len_o}), .keep_i(1'b1), .last_i(1'b0)
@@ -318,7 +330,8 @@ module rgu_apply (
       .data_i({wr_cmd_addr_o, wr_cmd_len_o}), .keep_i(1'b1), .last_i(1'b0)
   );
   mr_stream_check #(.Width(512)) u_check_wr (
-      .clk_i, .rst_ni, .valid_i(wr_valid_o), .ready_i(wr_ready_i), .data_i(wr_data_o), .keep_i(1'b1),
+      .clk_i, .rst_ni, .valid_i(wr_valid_o), .ready_i(wr_ready_i), .data_i(wr_data_o),
+      .keep_i(1'b1),
       .last_i(1'b0)
   );
 endmodule

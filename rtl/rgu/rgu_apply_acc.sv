@@ -1,12 +1,18 @@
-// Accumulators of apply mode: 4,096 numbers of 56 bits in two banks, a running exponent for every slot.
+// Accumulators of apply mode: 4,096 numbers of 56 bits in two banks, a running exponent for every
+// slot.
 //
-// A slot holds one vector's D x D matrix: value = acc * 2^(exp - 31). Each pass adds one term of one
-// chunk at exponent e: whichever of accumulator and product has the smaller exponent is shifted down,
-// rounded half away from zero. A slot whose accumulators are all zero takes the exponent of what comes.
-//   start_i (one pulse a pass, at the issue of its first column; slot, first, use, bad and e stand from
-//   then on): first: what was there is forgotten. use low: the pass adds nothing. u_valid_i comes 5 cycles
-//   after its issue, with row and column of that issue in row_i, col_i. Stages: 5 read, 6 shift, 7 add
-//   and write. A pass on the slot of the one before starts 4 cycles or more after the last issue of that.
+// A slot holds one vector's D x D matrix: value = acc * 2^(exp - 31). Each pass adds one term of
+// one chunk at exponent e: whichever of accumulator and product has the smaller exponent is shifted
+// down, rounded half away from zero. A slot whose accumulators are all zero takes the exponent of
+// what comes.
+//   start_i (one pulse a pass, at the issue of its first column; slot, first, use, bad and e stand
+//   from
+//   then on): first: what was there is forgotten. use low: the pass adds nothing. u_valid_i comes 5
+//   cycles
+//   after its issue, with row and column of that issue in row_i, col_i. Stages: 5 read, 6 shift, 7
+//   add
+//   and write. A pass on the slot of the one before starts 4 cycles or more after the last issue of
+//   that.
 //   rd_*: reads for the results in cycles without u_valid_i; data the cycle after, held.
 module rgu_apply_acc (
     input  logic               clk_i,
@@ -36,7 +42,8 @@ module rgu_apply_acc (
 );
   localparam logic [5:0] UShift = 6'd6;
 
-  // ---- exponents, decided four cycles after the start of a pass -----------------------------------
+  // ---- exponents, decided four cycles after the start of a pass
+  // -----------------------------------
   logic signed [10:0] exp_q[0:15];
   logic [15:0] any_q, bad_q;
   logic start_q1, start_q2, start_q3, start_q4;
@@ -75,9 +82,10 @@ module rgu_apply_acc (
     if (any_now) any_q[slot3_q] <= 1'b1;
   end
 
-  // ---- banks: row parity ---------------------------------------------------------------------------
-  function automatic logic [10:0] place(input logic n10, input logic [3:0] slot, input logic [3:0] pair,
-                                        input logic [4:0] col);
+  // ---- banks: row parity
+  // ---------------------------------------------------------------------------
+  function automatic logic [10:0] place(input logic n10, input logic [3:0] slot,
+                                        input logic [3:0] pair, input logic [4:0] col);
     place = n10 ? {slot[1:0], pair, col} : {slot, pair[2:0], col[3:0]};
   endfunction
 
@@ -117,7 +125,8 @@ module rgu_apply_acc (
     down = 56'(y);
   endfunction
 
-  // stage 5: the product comes and is shifted; stage 6: the accumulator comes and is shifted; 7: add
+  // stage 5: the product comes and is shifted; stage 6: the accumulator comes and is shifted; 7:
+  // add
   always_ff @(posedge clk_i) begin
     v1_q <= rst_ni && u_valid_i;
     v2_q <= v1_q;

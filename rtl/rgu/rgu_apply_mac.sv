@@ -1,13 +1,16 @@
-// The 32 multipliers of apply mode and their adder tree: dot products of 32 (n = 10) or, two at a time, of 16.
+// The 32 multipliers of apply mode and their adder tree: dot products of 32 (n = 10) or, two at a
+// time, of 16.
 //
-// First product, R X: rows of R stay in r_i, columns of X pass by, and the dot products, rounded to 28 bits,
-// gather into a row of T. Second product, T S: that row stays, columns of S pass by, and the exact
-// dot products leave. The two alternate cycle by cycle.
-//   issue1_i / issue2_i: column c1_i / c2_i is being read for the first / second product (never both);
+// First product, R X: rows of R stay in r_i, columns of X pass by, and the dot products, rounded to
+// 28 bits, gather into a row of T. Second product, T S: that row stays, columns of S pass by, and
+// the exact dot products leave. The two alternate cycle by cycle.
+//   issue1_i / issue2_i: column c1_i / c2_i is being read for the first / second product (never
+//   both);
 //   its data stand in x_i / s_i the cycle after, the row in r_i likewise.
 //   take_i: with issue2_i of column 0: the gathered row becomes the one in use. A row is complete 6
 //   cycles after its last issue1_i and untouched for two cycles from then on.
-//   u_valid_o, u0_o, u1_o: 5 cycles after issue2_i. n = 10: u0_o; n = 8: u0_o the even row, u1_o the odd one.
+//   u_valid_o, u0_o, u1_o: 5 cycles after issue2_i. n = 10: u0_o; n = 8: u0_o the even row, u1_o
+//   the odd one.
 module rgu_apply_mac (
     input  logic               clk_i,
     input  logic               rst_ni,
@@ -35,8 +38,10 @@ module rgu_apply_mac (
   logic signed [53:0] out0_q, out1_q;
 
   always_ff @(posedge clk_i) begin
-    {is1_q1, is1_q2, is1_q3, is1_q4, is1_q5} <= {issue1_i, is1_q1, is1_q2, is1_q3, is1_q4} & {5{rst_ni}};
-    {is2_q1, is2_q2, is2_q3, is2_q4, is2_q5} <= {issue2_i, is2_q1, is2_q2, is2_q3, is2_q4} & {5{rst_ni}};
+    {is1_q1, is1_q2, is1_q3, is1_q4, is1_q5} <=
+        {issue1_i, is1_q1, is1_q2, is1_q3, is1_q4} & {5{rst_ni}};
+    {is2_q1, is2_q2, is2_q3, is2_q4, is2_q5} <=
+        {issue2_i, is2_q1, is2_q2, is2_q3, is2_q4} & {5{rst_ni}};
     {c_q1, c_q2, c_q3, c_q4, c_q5} <= {c1_i, c_q1, c_q2, c_q3, c_q4};
     if (take_i) use_q <= build_q;
   end

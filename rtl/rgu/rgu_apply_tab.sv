@@ -1,9 +1,10 @@
-// Tables to matrices: R = spin(r) and S = spin(rev s) of one term after the other, two of each held.
+// Tables to matrices: R = spin(r) and S = spin(rev s) of one term after the other, two of each
+// held.
 //
-// Takes the terms of the walk in order, as fast as the two places allow: 2^n + 2^(n/2) + 10 cycles a term, in
-// the background of the products. Undoes the signs of the r table, puts the blades into groups of equal
-// p, transforms each group over z, and writes R by rows and S by columns, 32 values wide: at n = 8 a word
-// of R is two rows, a word of S one column.
+// Takes the terms of the walk in order, as fast as the two places allow: 2^n + 2^(n/2) + 10 cycles
+// a term, in the background of the products. Undoes the signs of the r table, puts the blades into
+// groups of equal p, transforms each group over z, and writes R by rows and S by columns, 32 values
+// wide: at n = 8 a word of R is two rows, a word of S one column.
 //   full_o[b]: place b holds a term; free_i[b] releases it. e_o, any_o: exponent of its chunk, and
 //   whether R is nonzero; valid while full.
 module rgu_apply_tab (
@@ -38,7 +39,8 @@ module rgu_apply_tab (
     input  logic [  5:0] s_addr_i,  // {place, column}
     output logic [639:0] s_o
 );
-  // ---- one run a term ----------------------------------------------------------------------------
+  // ---- one run a term
+  // ----------------------------------------------------------------------------
   logic more, t_last;
   logic [4:0] term;
   logic run_q, fill_q, end_run;
@@ -53,7 +55,8 @@ module rgu_apply_tab (
   logic visit_end, half_q;
 
   rgu_apply_walk #(.Vectors(1'b0)) u_walk (
-      .clk_i, .rst_ni, .start_i, .step_i(end_run), .n10_i, .chunks_out_i, .batch_i, .chunks_in_i, .terms_i,
+      .clk_i, .rst_ni, .start_i, .step_i(end_run), .n10_i, .chunks_out_i, .batch_i, .chunks_in_i,
+      .terms_i,
       .more_o(more), .o_o(unused_o), .i_o(unused_i), .t_o(term), .slot_o(unused_slot),
       .first_o(unused_flags[0]), .last_o(visit_end), .v_first_o(unused_flags[1]),
       .v_last_o(unused_flags[2]), .t_last_o(t_last), .g_last_o(unused_flags[3])
@@ -85,7 +88,8 @@ module rgu_apply_tab (
   // the last read comes back the cycle after; then the chunk may go
   assign end_run = run_q && cnt_q == total;
 
-  // ---- fetch: the table entry of blade (p, z) ----------------------------------------------------
+  // ---- fetch: the table entry of blade (p, z)
+  // ----------------------------------------------------
   logic [9:0] blade, blade1_q;
   logic [11:0] cnt1_q, cnt2_q;
   logic [3:0] word;
@@ -108,7 +112,9 @@ module rgu_apply_tab (
   // = bit 1 of popcount(K) = the parity of the pairs of ones
   always_comb begin
     ones2 = 1'b0;
-    for (int b = 1; b < 10; b++) ones2 = ones2 ^ (blade1_q[b] & (^(blade1_q & ((10'd1 << b) - 10'd1))));
+    for (int b = 1; b < 10; b++) begin
+      ones2 = ones2 ^ (blade1_q[b] & (^(blade1_q & ((10'd1 << b) - 10'd1))));
+    end
   end
   assign s_neg = rgu_spin_pkg::eps(blade1_q);
   assign r_neg = s_neg ^ ones2;
@@ -127,7 +133,8 @@ module rgu_apply_tab (
     end
   end
 
-  // ---- transform and place -----------------------------------------------------------------------
+  // ---- transform and place
+  // -----------------------------------------------------------------------
   logic r_v, s_v;
   logic [11:0] r_cnt, unused_cnt;
   logic signed [27:0] r_w;
@@ -136,11 +143,13 @@ module rgu_apply_tab (
   logic we, unused;
 
   rgu_apply_wht #(.Width(28), .LogMax(5)) u_r (
-      .clk_i, .rst_ni, .big_i(n10_i), .valid_i(v2_q), .cnt_i(cnt2_q), .data_i(28'(r2_q)), .valid_o(r_v),
+      .clk_i, .rst_ni, .big_i(n10_i), .valid_i(v2_q), .cnt_i(cnt2_q), .data_i(28'(r2_q)),
+      .valid_o(r_v),
       .cnt_o(r_cnt), .data_o(r_w)
   );
   rgu_apply_wht #(.Width(26), .LogMax(5)) u_s (
-      .clk_i, .rst_ni, .big_i(n10_i), .valid_i(v2_q), .cnt_i(cnt2_q), .data_i(26'(s2_q)), .valid_o(s_v),
+      .clk_i, .rst_ni, .big_i(n10_i), .valid_i(v2_q), .cnt_i(cnt2_q), .data_i(26'(s2_q)),
+      .valid_o(s_v),
       .cnt_o(unused_cnt), .data_o(s_w)
   );
   assign unused = ^{r_w[27:22], s_w[25:20], s_v};
@@ -158,11 +167,13 @@ module rgu_apply_tab (
 
   for (genvar l = 0; l < 32; l++) begin : g_lane
     rgu_apply_ram #(.Width(22), .Depth(64)) u_r (
-        .clk_i, .we_i(we && r_lane == 5'(l)), .waddr_i({fill_q, r_row}), .wdata_i(r_w[21:0]), .en_i(r_en_i),
+        .clk_i, .we_i(we && r_lane == 5'(l)), .waddr_i({fill_q, r_row}), .wdata_i(r_w[21:0]),
+        .en_i(r_en_i),
         .raddr_i(r_addr_i), .rdata_o(r_o[l*22+:22])
     );
     rgu_apply_ram #(.Width(20), .Depth(64)) u_s (
-        .clk_i, .we_i(we && s_lane == 5'(l)), .waddr_i({fill_q, s_col}), .wdata_i(s_w[19:0]), .en_i(s_en_i),
+        .clk_i, .we_i(we && s_lane == 5'(l)), .waddr_i({fill_q, s_col}), .wdata_i(s_w[19:0]),
+        .en_i(s_en_i),
         .raddr_i(s_addr_i), .rdata_o(s_o[l*20+:20])
     );
   end

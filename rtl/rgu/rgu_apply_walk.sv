@@ -1,10 +1,11 @@
-// The order in which apply mode does things: chunk rows o, groups of vectors, chunk columns i, terms,
-// vectors of the group, innermost last.
+// The order in which apply mode does things: chunk rows o, groups of vectors, chunk columns i,
+// terms, vectors of the group, innermost last.
 //
-// step_i moves on; outputs describe the current position and are registered (new ones the cycle after
-// start_i or step_i). more_o falls with the last step. A group has 4096 / 2^n vectors, the last of a row
-// maybe fewer. Every vector of a group has an accumulator slot: slots are handed out round robin, group
-// after group. Loops that a user does not have are switched off by limits of 1 and by Vectors = 0.
+// step_i moves on; outputs describe the current position and are registered (new ones the cycle
+// after start_i or step_i). more_o falls with the last step. A group has 4096 / 2^n vectors, the
+// last of a row maybe fewer. Every vector of a group has an accumulator slot: slots are handed out
+// round robin, group after group. Loops that a user does not have are switched off by limits of 1
+// and by Vectors = 0.
 module rgu_apply_walk #(
     parameter bit Vectors = 1'b1
 ) (

@@ -1,9 +1,10 @@
-// Walsh-Hadamard transform of a stream of groups of 2^LogMax or, with big_i low, 2^(LogMax-1) values:
-// single-path delay-feedback stages, one register each, natural order in and out.
+// Walsh-Hadamard transform of a stream of groups of 2^LogMax or, with big_i low, 2^(LogMax-1)
+// values: single-path delay-feedback stages, one register each, natural order in and out.
 //
-// One value a cycle under valid_i; nothing moves without it. cnt_i numbers the values of a run from 0, and
-// cnt_o is the number of the value that leaves (2^k - 1 values later, so the first outputs carry negative
-// numbers, and the last are pushed out by values that do not matter). Width must hold the sums.
+// One value a cycle under valid_i; nothing moves without it. cnt_i numbers the values of a run from
+// 0, and cnt_o is the number of the value that leaves (2^k - 1 values later, so the first outputs
+// carry negative numbers, and the last are pushed out by values that do not matter). Width must
+// hold the sums.
 module rgu_apply_wht #(
     parameter int unsigned Width  = 24,
     parameter int unsigned LogMax = 5

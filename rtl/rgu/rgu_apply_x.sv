@@ -1,10 +1,12 @@
 // Input vectors to matrices: a chunk of float32 becomes X, two of each on the way.
 //
-// Asks for one chunk of one vector after the other in the order of the walk (again for every term and chunk
-// row: nothing is kept), stores its lines, finds the exponent of its largest magnitude on the fly, and
-// turns the floats into integers with 17 fraction bits below that exponent, rounded half away from zero.
-// Groups of equal p are transformed over z, two values a cycle: 2^(n-1) + 2^(n/2-1) + 10 cycles a chunk.
-//   full_o[b]: place b holds a matrix; free_i[b] releases it. exp_o: largest |x| < 2^exp. zero_o: all
+// Asks for one chunk of one vector after the other in the order of the walk (again for every term
+// and chunk row: nothing is kept), stores its lines, finds the exponent of its largest magnitude on
+// the fly, and turns the floats into integers with 17 fraction bits below that exponent, rounded
+// half away from zero. Groups of equal p are transformed over z, two values a cycle: 2^(n-1) +
+// 2^(n/2-1) + 10 cycles a chunk.
+//   full_o[b]: place b holds a matrix; free_i[b] releases it. exp_o: largest |x| < 2^exp. zero_o:
+//   all
 //   zero (exp means nothing). bad_o: a NaN or an infinity is among them; valid while full.
 module rgu_apply_x (
     input  logic         clk_i,
@@ -38,7 +40,8 @@ module rgu_apply_x (
     input  logic [  5:0] addr_i,    // {place, column}
     output logic [767:0] x_o        // 32 x 24 bits
 );
-  // ---- commands ----------------------------------------------------------------------------------
+  // ---- commands
+  // ----------------------------------------------------------------------------------
   logic more, first, v_last, last, g_last, v_first, t_last, give;
   logic [15:0] i, unused_o;
   logic [4:0] unused_t;
@@ -50,7 +53,8 @@ module rgu_apply_x (
   logic [21:0] count_q;    // of the two line buffers
 
   rgu_apply_walk u_walk (
-      .clk_i, .rst_ni, .start_i, .step_i(give), .n10_i, .chunks_out_i, .batch_i, .chunks_in_i, .terms_i,
+      .clk_i, .rst_ni, .start_i, .step_i(give), .n10_i, .chunks_out_i, .batch_i, .chunks_in_i,
+      .terms_i,
       .more_o(more), .o_o(unused_o), .i_o(i), .t_o(unused_t), .slot_o(unused_slot), .first_o(first),
       .last_o(last), .v_first_o(v_first), .v_last_o(v_last), .t_last_o(t_last), .g_last_o(g_last)
   );
@@ -78,7 +82,8 @@ module rgu_apply_x (
     end
   end
 
-  // ---- lines in, largest exponent ----------------------------------------------------------------
+  // ---- lines in, largest exponent
+  // ----------------------------------------------------------------
   logic load_q;            // line buffer being filled
   logic [5:0] line_q;
   logic [10:0] load_count;
@@ -147,7 +152,8 @@ module rgu_apply_x (
   end
   assign unused = t_last;
 
-  // ---- one run a chunk: two floats a cycle -------------------------------------------------------
+  // ---- one run a chunk: two floats a cycle
+  // -------------------------------------------------------
   logic run_q, fill_q, finished;
   logic [11:0] cnt_q, cnt1_q, cnt2_q, cnt3_q, total, stop;
   logic v1_q, v2_q, v3_q;
@@ -161,7 +167,8 @@ module rgu_apply_x (
   assign stop = n10_i ? 12'd512 + 12'd15 : 12'd128 + 12'd7;
   assign take = !run_q && in_ready_q[from_q] && !full_q[fill_q];
   assign done_lines = run_q && cnt_q == total;
-  assign k = rgu_spin_pkg::blade(n10_i ? {cnt_q[8:0], 1'b0} : {1'b0, cnt_q[6:3], 1'b0, cnt_q[2:0], 1'b0});
+  assign k = rgu_spin_pkg::blade(n10_i ? {cnt_q[8:0], 1'b0}
+                                       : {1'b0, cnt_q[6:3], 1'b0, cnt_q[2:0], 1'b0});
   assign full_o = full_q;
   assign zero_o = zero_q;
   assign bad_o = bad_q;
@@ -202,8 +209,9 @@ module rgu_apply_x (
     end
   end
 
-  // ---- floats to integers ------------------------------------------------------------------------
-  // Magnitude m * 2^(field-150) over 2^(exp-17): m << 17 shifted right by 150 + exp - field, rounded half up.
+  // ---- floats to integers
+  // ------------------------------------------------------------------------ Magnitude m *
+  // 2^(field-150) over 2^(exp-17): m << 17 shifted right by 150 + exp - field, rounded half up.
   function automatic logic [17:0] fixed(input logic [30:0] x, input logic [9:0] exp);
     logic [7:0] field;
     logic [9:0] right;
@@ -218,6 +226,7 @@ module rgu_apply_x (
   endfunction
 
   logic [31:0] w0, w1, w0_q, w1_q;
+  logic signed [18:0] mag0, mag1;
   logic signed [18:0] x0_q, x1_q;
   logic signed [19:0] sum, dif;
   logic [9:0] other;
@@ -225,18 +234,22 @@ module rgu_apply_x (
   assign w0 = {k1_q < count_now_q[9:0] || count_now_q[10], line[{k1_q[3:0], 5'd0}+:31]};
   assign w1 = {other < count_now_q[9:0] || count_now_q[10], line[{other[3:0], 5'd0}+:31]};
 
+  assign mag0 = {1'b0, fixed(w0_q[30:0], exp_now_q)};
+  assign mag1 = {1'b0, fixed(w1_q[30:0], exp_now_q)};
+
   always_ff @(posedge clk_i) begin
     if (v1_q) begin
       w0_q <= {rgu_spin_pkg::eps(k1_q) ^ line[{k1_q[3:0], 5'd31}], w0[31] ? w0[30:0] : 31'd0};
       w1_q <= {rgu_spin_pkg::eps(other) ^ line[{other[3:0], 5'd31}], w1[31] ? w1[30:0] : 31'd0};
     end
     if (v2_q) begin
-      x0_q <= w0_q[31] ? 19'd0 - 19'(fixed(w0_q[30:0], exp_now_q)) : 19'(fixed(w0_q[30:0], exp_now_q));
-      x1_q <= w1_q[31] ? 19'd0 - 19'(fixed(w1_q[30:0], exp_now_q)) : 19'(fixed(w1_q[30:0], exp_now_q));
+      x0_q <= w0_q[31] ? 19'd0 - mag0 : mag0;
+      x1_q <= w1_q[31] ? 19'd0 - mag1 : mag1;
     end
   end
 
-  // ---- transform and place -----------------------------------------------------------------------
+  // ---- transform and place
+  // -----------------------------------------------------------------------
   logic t_v, unused_v, we;
   logic [11:0] t_cnt, unused_cnt;
   logic signed [23:0] t0, t1;
@@ -246,7 +259,8 @@ module rgu_apply_x (
   assign sum = 20'(x0_q) + 20'(x1_q);
   assign dif = 20'(x0_q) - 20'(x1_q);
   rgu_apply_wht #(.Width(24), .LogMax(4)) u_t0 (
-      .clk_i, .rst_ni, .big_i(n10_i), .valid_i(v3_q), .cnt_i(cnt3_q), .data_i(24'(sum)), .valid_o(t_v),
+      .clk_i, .rst_ni, .big_i(n10_i), .valid_i(v3_q), .cnt_i(cnt3_q), .data_i(24'(sum)),
+      .valid_o(t_v),
       .cnt_o(t_cnt), .data_o(t0)
   );
   rgu_apply_wht #(.Width(24), .LogMax(4)) u_t1 (
@@ -263,7 +277,8 @@ module rgu_apply_x (
   for (genvar l = 0; l < 32; l++) begin : g_lane
     localparam logic [4:0] A = l;
     rgu_apply_ram #(.Width(24), .Depth(64)) u_x (
-        .clk_i, .we_i(we && j == A[4:1]), .waddr_i({fill_q, A ^ p}), .wdata_i(A[0] ? t1 : t0), .en_i,
+        .clk_i, .we_i(we && j == A[4:1]), .waddr_i({fill_q, A ^ p}), .wdata_i(A[0] ? t1 : t0),
+        .en_i,
         .raddr_i(addr_i), .rdata_o(x_o[l*24+:24])
     );
   end

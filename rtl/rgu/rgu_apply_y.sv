@@ -1,11 +1,12 @@
 // Accumulators to output vectors: inverse transform, row scale, float32, and out in rows.
 //
-// Takes one finished vector after the other, in the order of the walk. Reads its matrix in the cycles that
-// the accumulation leaves (phase_i high), transforms each group of equal p over a, two values every other
-// cycle, scales and rounds one value a cycle, and gathers a chunk's rows in one of two buffers, which a
-// second process writes out. 2^n + 2^(n/2) + 20 cycles a vector and chunk row.
-//   avail_i: a vector waits; taken_o: pulse, its slot has been read to the end.
-// The magnitude keeps 29 bits, rounded half up, before the product with the scale and the one rounding.
+// Takes one finished vector after the other, in the order of the walk. Reads its matrix in the
+// cycles that the accumulation leaves (phase_i high), transforms each group of equal p over a, two
+// values every other cycle, scales and rounds one value a cycle, and gathers a chunk's rows in one
+// of two buffers, which a second process writes out. 2^n + 2^(n/2) + 20 cycles a vector and chunk
+// row.
+//   avail_i: a vector waits; taken_o: pulse, its slot has been read to the end. The magnitude keeps
+//   29 bits, rounded half up, before the product with the scale and the one rounding.
 module rgu_apply_y (
     input  logic               clk_i,
     input  logic               rst_ni,
@@ -49,7 +50,8 @@ module rgu_apply_y (
     output logic [      511:0] wr_data_o,
     output logic [       10:0] items_o     // floats handed over, in the cycle of the command
 );
-  // ---- one run a vector: pairs of rows 2j, 2j + 1 of group p ---------------------------------------
+  // ---- one run a vector: pairs of rows 2j, 2j + 1 of group p
+  // ---------------------------------------
   logic more, v_last, run_q, go, reading, finished;
   logic [11:0] cnt_q, cnt1_q, total, stop;
   logic v1_q, fill_q, bad_q;
@@ -64,7 +66,8 @@ module rgu_apply_y (
   rgu_apply_walk u_walk (
       .clk_i, .rst_ni, .start_i, .step_i(go), .n10_i, .chunks_out_i, .batch_i, .chunks_in_i(16'd1),
       .terms_i(6'd1), .more_o(more), .o_o(unused_o), .i_o(unused_i), .t_o(unused_t), .slot_o,
-      .first_o(unused_flags[0]), .last_o(unused_flags[1]), .v_first_o(unused_flags[2]), .v_last_o(v_last),
+      .first_o(unused_flags[0]), .last_o(unused_flags[1]), .v_first_o(unused_flags[2]),
+      .v_last_o(v_last),
       .t_last_o(unused_flags[3]), .g_last_o(unused_flags[4])
   );
 
@@ -100,21 +103,25 @@ module rgu_apply_y (
     else if (finished) run_q <= 1'b0;
   end
 
-  // ---- transform -----------------------------------------------------------------------------------
+  // ---- transform
+  // -----------------------------------------------------------------------------------
   logic t_v, unused_v;
   logic [11:0] t_cnt, unused_cnt;
   logic signed [60:0] t0, t1;
 
   rgu_apply_wht #(.Width(61), .LogMax(4)) u_t0 (
-      .clk_i, .rst_ni, .big_i(n10_i), .valid_i(v1_q), .cnt_i(cnt1_q), .data_i(61'(even_i) + 61'(odd_i)),
+      .clk_i, .rst_ni, .big_i(n10_i), .valid_i(v1_q), .cnt_i(cnt1_q),
+      .data_i(61'(even_i) + 61'(odd_i)),
       .valid_o(t_v), .cnt_o(t_cnt), .data_o(t0)
   );
   rgu_apply_wht #(.Width(61), .LogMax(4)) u_t1 (
-      .clk_i, .rst_ni, .big_i(n10_i), .valid_i(v1_q), .cnt_i(cnt1_q), .data_i(61'(even_i) - 61'(odd_i)),
+      .clk_i, .rst_ni, .big_i(n10_i), .valid_i(v1_q), .cnt_i(cnt1_q),
+      .data_i(61'(even_i) - 61'(odd_i)),
       .valid_o(unused_v), .cnt_o(unused_cnt), .data_o(t1)
   );
 
-  // ---- one value a cycle: the pair's first, then its second ------------------------------------------
+  // ---- one value a cycle: the pair's first, then its second
+  // ------------------------------------------
   logic second_q, a_v, a_last, hold;
   logic [9:0] k;
   logic signed [60:0] value;
@@ -171,12 +178,15 @@ module rgu_apply_y (
   assign scale = row_scale_i ? rs_data_i : scale_i;
 
   mr_fx_scale u_scale (
-      .format_i(3'd5), .saturate_i, .scale_i(scale), .frac_i(frac), .sig_o(sig), .sign_o(sign), .exp_o(fexp),
-      .man_o(man), .max_o(max), .over_o(over), .sign_mask_o(sign_mask), .int_o(is_int), .bad_o(unused_bad)
+      .format_i(3'd5), .saturate_i, .scale_i(scale), .frac_i(frac), .sig_o(sig), .sign_o(sign),
+      .exp_o(fexp),
+      .man_o(man), .max_o(max), .over_o(over), .sign_mask_o(sign_mask), .int_o(is_int),
+      .bad_o(unused_bad)
   );
   // stages 3 to 5
   mr_fx_to_fp u_float (
-      .clk_i, .en_i(1'b1), .w_i(w_q), .sig_i(sig_q), .sign_i(sign_q), .exp_i(fexp_q), .man_i(man), .max_i(max),
+      .clk_i, .en_i(1'b1), .w_i(w_q), .sig_i(sig_q), .sign_i(sign_q), .exp_i(fexp_q), .man_i(man),
+      .max_i(max),
       .over_i(over), .sign_mask_i(sign_mask), .int_i(is_int), .code_o(code)
   );
 
@@ -195,7 +205,8 @@ module rgu_apply_y (
   assign finished = v_q5 && last_q5;
   assign rs_pop_o = finished && visit_end_q;
 
-  // ---- result buffers, rows in place -----------------------------------------------------------------
+  // ---- result buffers, rows in place
+  // -----------------------------------------------------------------
   logic rd_en, read_q;
   logic [5:0] line;
   logic [31:0] word;
@@ -207,7 +218,8 @@ module rgu_apply_y (
     );
   end
 
-  // ---- writer ------------------------------------------------------------------------------------------
+  // ---- writer
+  // ------------------------------------------------------------------------------------------
   typedef enum logic [1:0] {REST, COMMAND, FETCH, GIVE} state_e;
   state_e state_q;
   logic w_more, w_o_last, w_v_last, w_step;
@@ -223,8 +235,10 @@ module rgu_apply_y (
   logic w_last;
 
   rgu_apply_walk u_writes (
-      .clk_i, .rst_ni, .start_i, .step_i(w_step), .n10_i, .chunks_out_i, .batch_i, .chunks_in_i(16'd1),
-      .terms_i(6'd1), .more_o(w_more), .o_o(w_o), .i_o(unused_wi), .t_o(unused_wt), .slot_o(unused_ws),
+      .clk_i, .rst_ni, .start_i, .step_i(w_step), .n10_i, .chunks_out_i, .batch_i,
+      .chunks_in_i(16'd1),
+      .terms_i(6'd1), .more_o(w_more), .o_o(w_o), .i_o(unused_wi), .t_o(unused_wt),
+      .slot_o(unused_ws),
       .first_o(unused_wf[0]), .last_o(unused_wf[1]), .v_first_o(unused_wf[2]), .v_last_o(w_v_last),
       .t_last_o(unused_wf[3]), .g_last_o(w_o_last)
   );
