@@ -38,7 +38,7 @@ $(call objs,$(CUDA_SRC)): CFLAGS += -isystem $(CUDA_INCLUDE)
 
 # One fat binary a source: Turing and later, newest as PTX for what comes after. --fmad=false as -ffp-contract=off.
 CUDA_ARCHS ?= 75 80 90
-NVCCFLAGS = -x cu -std=c++17 -I. --fmad=false -O3 --diag-suppress 1835 \
+NVCCFLAGS = -x cu -std=c++17 -I. --fmad=false -O3 \
 	$(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
 	-gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
 FATBINS := $(patsubst %.cl,$(DRIVER_DIR)/%.fatbin,$(notdir $(KERNEL_SRC)))

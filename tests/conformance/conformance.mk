@@ -55,3 +55,5 @@ $(FAKE_CUDA)/libcuda.so.1: $(call objs,tests/conformance/fake_cuda.c) $(KERNEL_O
 $(eval $(call conformance_test,cuda_faults,$(CONFORMANCE_SRC) tests/conformance/faults/cuda_faults_test.cpp,\
 	$(FAKE_CUDA)/libcuda.so.1 $(DRIVER_DIR)/mr_driver_cuda.so $(FATBINS)))
 endif
+
+$(eval $(call script_test,conformance/gpu_baseline,tests/conformance/gpu_baseline.sh))

@@ -5,6 +5,7 @@
  */
 #include "tests/conformance/conformance.h"
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -65,13 +66,21 @@ Projection::Projection(std::mt19937_64 &rng, int n_, int terms_, size_t d_out_, 
     angles.resize(records * 2 * mr_rgu_planes(n));
     for (auto &a : angles)
         a = static_cast<int16_t>(rng());
+    /* gains of a size of the projection's own, row scales of every size down to the subnormal: what
+     * comes out may be subnormal, overflow, or flush to zero where a device is careless */
+    int size = rng() % 2 ? 0 : static_cast<int>(rng() % 200) - 100;
+    auto spread = [&](int odds, int low, int high) {
+        return rng() % static_cast<unsigned>(odds)
+                   ? 0
+                   : low + static_cast<int>(rng() % static_cast<unsigned>(high - low));
+    };
     for (size_t i = 0; i < records; i++) {
-        gain.push_back(rng() % 9 ? unit(rng) : 0.0f);
+        gain.push_back(rng() % 9 ? std::ldexp(unit(rng), size + spread(3, -20, 21)) : 0.0f);
         odd.push_back(rng() & 1);
     }
     if (scaled)
         for (size_t i = 0; i < d_out; i++)
-            row_scale.push_back(unit(rng));
+            row_scale.push_back(std::ldexp(unit(rng), spread(3, -145, 126)));
     mr_seed seed = {n,
                     terms,
                     d_out,

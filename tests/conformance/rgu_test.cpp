@@ -81,9 +81,10 @@ TEST(Rgu, AppliedVectorsAreTheGoldenModelsBits) {
         job.src_stride = 4 * (p.d_in + spread(rng, 0, 9));
         job.dst_stride = 4 * (p.d_out + spread(rng, 0, 9));
         std::vector<float> x(job.batch * job.src_stride / 4 + 3);
+        int low = static_cast<int>(rng() % 5) * 50 - 150; /* from the subnormal to 2^55 */
         for (auto &v : x)
             v = std::ldexp(static_cast<float>(rng() % 20001) - 10000.0f,
-                           static_cast<int>(rng() % 8) - 16);
+                           low + static_cast<int>(rng() % 8) - 16);
         std::vector<unsigned char> want(job.batch * job.dst_stride + 8, 0xA5), got(want.size());
         mr_buffer *seeds = d.buffer(p.image.data(), p.image.size()),
                   *src = d.buffer(x.data(), 4 * x.size()),
