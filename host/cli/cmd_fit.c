@@ -42,32 +42,33 @@ static int all_finite(const float *v, size_t count, const char *path) {
     return CLI_OK;
 }
 
+static int copy_tensor(const request *r, const mr_st_tensor *t, subject *s) {
+    if (t->dtype != MR_ST_F32 && t->dtype != MR_ST_BF16 && t->dtype != MR_ST_F16)
+        return cli_error(CLI_BAD_INPUT, "%s: tensor %s: dtype is %s, must be F32, BF16 or F16",
+                         r->weight, r->tensor, mr_st_dtype_name(t->dtype));
+    if (t->rank != 2 || t->count == 0)
+        return cli_error(CLI_BAD_INPUT, "%s: tensor %s: must be a matrix, not empty", r->weight,
+                         r->tensor);
+    s->target = malloc(t->count * sizeof(float));
+    if (!s->target)
+        return cli_error(CLI_FAILED, "out of memory for %zu weights", t->count);
+    for (size_t i = 0; i < t->count; i++)
+        s->target[i] = (float)mr_st_tensor_f64(t, i);
+    s->d_out = t->shape[0];
+    s->d_in = t->shape[1];
+    return all_finite(s->target, t->count, r->weight);
+}
+
 static int weight_from_tensor(const request *r, subject *s) {
+    if (!r->tensor)
+        return cli_error(CLI_USAGE, "rgu fit: --tensor is missing: which tensor of %s?", r->weight);
     mr_safetensors *st;
     mr_status e = mr_safetensors_open(r->weight, &st);
     if (e != MR_OK)
         return cli_fail(e);
-    int code = CLI_OK;
-    const mr_st_tensor *t = r->tensor ? mr_safetensors_find(st, r->tensor) : NULL;
-    if (!r->tensor)
-        code = cli_error(CLI_USAGE, "rgu fit: --tensor is missing: which tensor of %s?", r->weight);
-    else if (!t)
-        code = cli_error(CLI_BAD_INPUT, "%s: tensor %s is missing", r->weight, r->tensor);
-    else if (t->dtype != MR_ST_F32 && t->dtype != MR_ST_BF16 && t->dtype != MR_ST_F16)
-        code = cli_error(CLI_BAD_INPUT, "%s: tensor %s: dtype is %s, must be F32, BF16 or F16",
-                         r->weight, r->tensor, mr_st_dtype_name(t->dtype));
-    else if (t->rank != 2 || t->count == 0)
-        code = cli_error(CLI_BAD_INPUT, "%s: tensor %s: must be a matrix, not empty", r->weight,
-                         r->tensor);
-    else if (!(s->target = malloc(t->count * sizeof(float))))
-        code = cli_error(CLI_FAILED, "out of memory for %zu weights", t->count);
-    if (code == CLI_OK) {
-        for (size_t i = 0; i < t->count; i++)
-            s->target[i] = (float)mr_st_tensor_f64(t, i);
-        s->d_out = t->shape[0];
-        s->d_in = t->shape[1];
-        code = all_finite(s->target, t->count, r->weight);
-    }
+    const mr_st_tensor *t = mr_safetensors_find(st, r->tensor);
+    int code = t ? copy_tensor(r, t, s)
+                 : cli_error(CLI_BAD_INPUT, "%s: tensor %s is missing", r->weight, r->tensor);
     mr_safetensors_close(st);
     return code;
 }

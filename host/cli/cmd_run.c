@@ -115,7 +115,7 @@ static mr_status complete(session *s, const request *r) {
 
 static json_t *describe_rgu(const session *s, const request *r) {
     const mr_lm_stats *t = &s->stats;
-    json_int_t dense = (json_int_t)(2 * t->weights), read = (json_int_t)t->seed_bytes;
+    json_int_t dense = 2 * (json_int_t)t->weights, read = (json_int_t)t->seed_bytes;
     json_t *j = json_pack(
         "{s:s, s:I, s:I, s:f, s:I, s:I, s:I}", "unit", r->rgu == RGU_OFF ? "off" : r->rgu_uri,
         "cycles", (json_int_t)t->cycles, "weights", (json_int_t)t->weights, "weights_per_cycle",

@@ -89,7 +89,9 @@ mr_status mr_file_create(const char *path, mr_file *out) {
     } else if (exists && access(out->path, W_OK) != 0) {
         fd = -1; /* a file its owner made read-only is not replaced behind his back */
     } else {
-        fd = open_temp(out->path, &out->temp);
+        char *temp = NULL;
+        fd = open_temp(out->path, &temp);
+        out->temp = temp;
     }
     int e = errno;
     if (fd >= 0 && !(out->f = fdopen(fd, "wb"))) {

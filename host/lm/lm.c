@@ -264,8 +264,8 @@ static double bits_of(const float *logits, size_t vocab, uint8_t byte) {
     float top = logits[0];
     for (size_t v = 1; v < vocab; v++)
         top = logits[v] > top ? logits[v] : top;
-    double sum = 0;
-    for (size_t v = 0; v < vocab; v++)
+    double sum = exp((double)logits[0] - (double)top);
+    for (size_t v = 1; v < vocab; v++)
         sum += exp((double)logits[v] - (double)top);
     return (log(sum) - ((double)logits[byte] - (double)top)) / log(2.0);
 }
