@@ -10,10 +10,11 @@ static const uint8_t okay = 0, decerr = 3;
 
 stall_source::stall_source(uint64_t seed, unsigned percent, unsigned longest)
     : rnd_(seed), longest_(longest) {
-    // stalls of mean length m, begun with probability q: share p = q m / (q m + 1)
+    // a cycle outside a stall begins one of mean length m with probability q, so that a share
+    // p = q m / (q m + 1 - q) of all cycles is stalled
     double p = percent / 100.0, m = (longest + 1) / 2.0;
-    double q = p / (m * (1.0 - p));
-    start_ = percent == 0 ? 0 : q >= 1.0 ? UINT32_MAX : (uint32_t)(q * 4294967295.0);
+    double q = p / (m * (1.0 - p) + p);
+    start_ = (uint32_t)(q * 4294967295.0);
 }
 
 bool stall_source::stalled() {
@@ -30,8 +31,8 @@ bool stall_source::stalled() {
 }
 
 memory::memory(size_t bytes) : size_(bytes) {
-    void *p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                   -1, 0);
+    void *p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     base_ = p == MAP_FAILED ? nullptr : (uint8_t *)p;
 }
 
@@ -202,7 +203,8 @@ void axi_slave::cycle(const axi_from_unit &from) {
         to.bid = responses_.front().id;
         to.bresp = responses_.front().bad ? decerr : okay;
     }
-    if (!to.rvalid && !r_stall && !reads_.empty() && reads_.front().ready <= now_ && r_credit_ >= 64) {
+    if (!to.rvalid && !r_stall && !reads_.empty() && reads_.front().ready <= now_ &&
+        r_credit_ >= 64) {
         burst &b = reads_.front();
         const uint8_t *p = mem_.at(b.addr, 64, true);
         r_credit_ -= 64;

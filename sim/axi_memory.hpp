@@ -1,10 +1,11 @@
-// Device memory behind one 512-bit AXI4 port: allocation, and a slave with settable latency, bandwidth
-// and random stalls on every channel.
+// Device memory behind one 512-bit AXI4 port: allocation, and a slave with settable latency,
+// bandwidth and random stalls on every channel.
 //
-// The slave is clocked by hand: after the unit's outputs have settled, cycle() takes them together with
-// the inputs that were driven, and leaves the inputs for the next cycle in `to`. Reads and writes are
-// served in order; write data may come before their address. A burst that touches a byte outside every
-// live allocation (write strobes count, reads count whole words) is answered with DECERR.
+// The slave is clocked by hand: after the unit's outputs have settled, cycle() takes them together
+// with the inputs that were driven, and leaves the inputs for the next cycle in `to`. Reads and
+// writes are served in order; write data may come before their address. A burst that touches a byte
+// outside every live allocation (write strobes count, reads count whole words) is answered with
+// DECERR.
 #ifndef SIM_AXI_MEMORY_HPP
 #define SIM_AXI_MEMORY_HPP
 
@@ -20,7 +21,7 @@ namespace mr_sim_impl {
 
 // Small, seedable, good enough for stalls.
 class random_bits {
-  public:
+public:
     explicit random_bits(uint64_t seed) : s_(seed * 0x9E3779B97F4A7C15u + 0xD1B54A32D192ED03u) {}
     uint32_t next() {
         s_ ^= s_ << 13;
@@ -29,24 +30,24 @@ class random_bits {
         return (uint32_t)(s_ >> 32);
     }
 
-  private:
+private:
     uint64_t s_;
 };
 
 // A channel that is stalled a given share of the time, in stalls of 1..longest cycles.
 class stall_source {
-  public:
+public:
     stall_source(uint64_t seed, unsigned percent, unsigned longest);
     bool stalled(); // once a cycle
 
-  private:
+private:
     random_bits rnd_;
     uint32_t start_; // probability of a stall to begin, of 2^32
     unsigned longest_, left_ = 0;
 };
 
 class memory {
-  public:
+public:
     explicit memory(size_t bytes);
     ~memory();
     memory(const memory &) = delete;
@@ -59,7 +60,7 @@ class memory {
     // `padded`), or NULL.
     uint8_t *at(uint64_t addr, size_t bytes, bool padded = false);
 
-  private:
+private:
     struct block {
         size_t bytes, padded;
     };
@@ -70,7 +71,8 @@ class memory {
     block hit_{0, 0};
 };
 
-// The unit's outputs and, kept from the cycle before, nothing else: handshakes are judged with `to`.
+// The unit's outputs and, kept from the cycle before, nothing else: handshakes are judged with
+// `to`.
 struct axi_from_unit {
     bool awvalid, wvalid, wlast, bready, arvalid, rready;
     uint8_t awid, awlen, arid, arlen;
@@ -86,14 +88,14 @@ struct axi_to_unit {
 };
 
 class axi_slave {
-  public:
+public:
     axi_slave(memory &mem, const options &opt);
     void cycle(const axi_from_unit &from);
     void reset();
     axi_to_unit to;
     mr_sim_stats stats{};
 
-  private:
+private:
     struct burst {
         uint8_t id;
         unsigned beats;

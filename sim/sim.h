@@ -25,22 +25,22 @@ extern "C" {
 /* Results. Anything but MR_SIM_OK leaves one line in error(sim) (or in open's err buffer). */
 enum mr_sim_result {
     MR_SIM_OK = 0,
-    MR_SIM_EINVAL = 1,   /* a bad argument: unknown option, unaligned register, ... */
-    MR_SIM_ENOMEM = 2,   /* the device memory (or the host's) is exhausted */
-    MR_SIM_ERANGE = 3,   /* a memory range outside every live allocation */
-    MR_SIM_TIMEOUT = 4,  /* the cycle limit passed first; the run can be continued */
-    MR_SIM_EPROTO = 5,   /* the unit broke a bus rule or an assertion; the simulator is dead */
-    MR_SIM_ESYS = 6      /* the host refused something, a trace file for instance */
+    MR_SIM_EINVAL = 1,  /* a bad argument: unknown option, unaligned register, ... */
+    MR_SIM_ENOMEM = 2,  /* the device memory (or the host's) is exhausted */
+    MR_SIM_ERANGE = 3,  /* a memory range outside every live allocation */
+    MR_SIM_TIMEOUT = 4, /* the cycle limit passed first; the run can be continued */
+    MR_SIM_EPROTO = 5,  /* the unit broke a bus rule or an assertion; the simulator is dead */
+    MR_SIM_ESYS = 6     /* the host refused something, a trace file for instance */
 };
 
 typedef struct mr_sim mr_sim;
 
 /* Bus activity since open (or the last stats call with clear != 0). */
 typedef struct mr_sim_stats {
-    uint64_t cycles;                   /* clock cycles */
-    uint64_t ar_bursts, r_beats;       /* reads */
-    uint64_t aw_bursts, w_beats;       /* writes */
-    uint64_t w_bytes;                  /* bytes with their strobe set */
+    uint64_t cycles;             /* clock cycles */
+    uint64_t ar_bursts, r_beats; /* reads */
+    uint64_t aw_bursts, w_beats; /* writes */
+    uint64_t w_bytes;            /* bytes with their strobe set */
     uint64_t stream_beats, stream_frames;
     uint64_t read_errors, write_errors; /* bursts answered with DECERR */
 } mr_sim_stats;
@@ -61,9 +61,10 @@ typedef struct mr_sim_ops {
      *   stall_ar= stall_r= stall_aw= stall_w= stall_b= stall_s=   one channel (s: stream sink)
      *   stall_len=N  longest single stall in cycles                           (default 8)
      *   trace=FILE   FST waveform of the whole unit; only a build with tracing can
-     * An unknown key, a bad value, or a feature this build lacks is refused with one line in err. */
+     * An unknown key, a bad value, or a feature this build lacks is refused with one line in err.
+     */
     int (*open)(const char *options, mr_sim **sim, char *err, size_t err_size);
-    void (*close)(mr_sim *sim); /* NULL is allowed */
+    void (*close)(mr_sim *sim);              /* NULL is allowed */
     const char *(*error)(const mr_sim *sim); /* text of the last failure, never NULL */
 
     /* Device memory. Addresses are those the unit sees; none is 0. Alignment is a power of two

@@ -117,6 +117,7 @@ int mr_sim::cycle() {
     }
 
     said.clear();
+    Verilated::threadContextp(ctx.get()); // another simulator may have run in this thread
     model_text = &said;
     model_stopped = false;
     t->ap_clk = 1;
@@ -163,7 +164,8 @@ int mr_sim::reset(unsigned cycles) {
     return rc ? rc : cycle();
 }
 
-// ---- the table -------------------------------------------------------------------------------------
+// ---- the table
+// -------------------------------------------------------------------------------------
 
 static const char dead_text[] = "the simulated unit stopped earlier and cannot go on";
 
@@ -185,6 +187,7 @@ static void sim_close(mr_sim *s) {
         s->fst->close();
 #endif
     delete s;
+    Verilated::threadContextp(nullptr);
 }
 
 static int build(mr_sim *s) {
@@ -197,6 +200,7 @@ static int build(mr_sim *s) {
 #if VM_TRACE_FST
     s->ctx->traceEverOn(!s->opt.trace.empty());
 #endif
+    Verilated::threadContextp(s->ctx.get());
     s->top.reset(new Vmr_rgu(s->ctx.get()));
 #if VM_TRACE_FST
     if (!s->opt.trace.empty()) {
@@ -414,8 +418,8 @@ static int sim_reset(mr_sim *s) {
 
 extern "C" __attribute__((visibility("default"))) const mr_sim_ops *mr_sim_entry(uint32_t abi) {
     static const mr_sim_ops ops = {
-        MR_SIM_ABI, "rgu",    sim_open,  sim_close,  sim_error,   mem_alloc, mem_free, mem_write,
-        mem_read,   mem_map,  reg_write, reg_read,   run,         stream_read, stats,  sim_reset,
+        MR_SIM_ABI, "rgu",   sim_open,  sim_close, sim_error, mem_alloc,   mem_free, mem_write,
+        mem_read,   mem_map, reg_write, reg_read,  run,       stream_read, stats,    sim_reset,
     };
     return abi == MR_SIM_ABI ? &ops : nullptr;
 }

@@ -379,7 +379,8 @@ module rgu_top (
   logic         unused_seed_last, unused_x_last;
 
   mr_axi_rd #(.LenWidth(16), .MaxOutstanding(8)) u_rd_seed (
-      .clk_i, .rst_ni,
+      .clk_i(clk_seed),
+      .rst_ni,
       .clear_i(start),
       .idle_o(seed_rd_idle),
       .err_o(rd_err),
@@ -403,7 +404,8 @@ module rgu_top (
       .rready_o(r_ready[0])
   );
   mr_axi_rd #(.LenWidth(16), .MaxOutstanding(8)) u_rd_vectors (
-      .clk_i, .rst_ni,
+      .clk_i(clk_apply),
+      .rst_ni,
       .clear_i(start),
       .idle_o(x_rd_idle),
       .err_o(x_err),
@@ -452,7 +454,7 @@ module rgu_top (
   assign a_w_ready = mode_apply_i && w_ready;
   assign t_w_ready = !mode_apply_i && w_ready;
 
-  mr_axi_wr #(.LenWidth(16), .MaxOutstanding(64)) u_wr (
+  mr_axi_wr #(.LenWidth(16), .MaxBurst(64), .MaxOutstanding(64)) u_wr (
       .clk_i, .rst_ni,
       .clear_i(start),
       .idle_o(wr_idle),

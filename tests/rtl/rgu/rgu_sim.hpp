@@ -1,5 +1,5 @@
-// Tile jobs on the simulated RGU, for tests and benches: random projections, the registers of a job,
-// and the golden model's answer to compare with.
+// Tile jobs on the simulated RGU, for tests and benches: random projections, the registers of a
+// job, and the golden model's answer to compare with.
 #ifndef TESTS_RTL_RGU_RGU_SIM_HPP
 #define TESTS_RTL_RGU_RGU_SIM_HPP
 
@@ -126,7 +126,7 @@ struct sim_library {
 
 // One simulator with a projection loaded. Every failure is a text in `problem`.
 class rgu_sim {
-  public:
+public:
     const mr_sim_ops &ops;
     mr_sim *sim = nullptr;
     std::string problem;
