@@ -40,6 +40,7 @@ mr_status mr_device_open(const char *text, mr_device **device) {
     mr_obj_init(&dev->obj, destroy_device);
     pthread_mutex_init(&dev->lock, NULL);
     driver->info(dev->drv, &dev->info);
+    dev->info.caps |= mr_caps_by_kernels(driver, dev->info.caps);
     void *handle = mr_handle_new(MR_KIND_DEVICE, &dev->obj);
     if (!handle) {
         mr_obj_unref(&dev->obj);
@@ -80,8 +81,7 @@ mr_status mr_device_get_info(mr_device *device, mr_device_info *info) {
     if (!dev)
         return MR_INVALID_HANDLE;
     dev->driver->info(dev->drv, info);
-    if (!dev->driver->rgu && (info->caps & MR_CAP_KERNELS) && mr_rgu_has_kernels())
-        info->caps |= MR_CAP_RGU;
+    info->caps |= mr_caps_by_kernels(dev->driver, info->caps);
     mr_obj_unref(&dev->obj);
     return MR_OK;
 }

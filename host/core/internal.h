@@ -152,7 +152,7 @@ const mr_drv_host *mr_driver_host(void);
 mr_status mr_rgu_by_kernels(mr_que *queue, const mr_drv_rgu *job, mr_counters *counters,
                             mr_drv_error *error);
 void mr_rgu_scratch_free(mr_que *queue);
-/* Whether the kernels that this needs were built in. */
-bool mr_rgu_has_kernels(void);
+/* What a device of the driver can do besides `caps` because it has kernels. */
+uint32_t mr_caps_by_kernels(const mr_driver *driver, uint32_t caps);
 
 #endif

@@ -170,7 +170,10 @@ mr_status mr_devices(mr_device_info **list, size_t *count) {
         char reason[512];
         const mr_driver *driver = driver_of(&entries[i], reason);
         if (driver) {
+            size_t first = l.count;
             driver->list(mr_driver_host(), emit, &l);
+            for (; first < l.count; first++)
+                l.items[first].caps |= mr_caps_by_kernels(driver, l.items[first].caps);
             continue;
         }
         mr_device_info info = {.view_align = 1};

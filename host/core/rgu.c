@@ -120,8 +120,7 @@ static mr_status submit(mr_queue *handle, const mr_rgu_job *job, bool apply, mr_
     mr_status status = check_shape(job);
     if (status == MR_OK)
         status = apply ? check_apply(job) : check_tile(job);
-    if (status == MR_OK && !dev->driver->rgu &&
-        !((dev->info.caps & MR_CAP_KERNELS) && mr_rgu_has_kernels()))
+    if (status == MR_OK && !(dev->info.caps & MR_CAP_RGU))
         status =
             mr_fail(MR_UNSUPPORTED, "%s: this device has no rotor generation unit", dev->info.uri);
     if (status == MR_OK) {

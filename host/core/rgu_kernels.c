@@ -15,9 +15,10 @@ typedef struct mr_rgu_scratch {
     size_t bytes[SCRATCH];
 } mr_rgu_scratch;
 
-bool mr_rgu_has_kernels(void) {
-    return mr_kernel_find("rgu_tables") && mr_kernel_find("rgu_tile") &&
-           mr_kernel_find("rgu_spin") && mr_kernel_find("rgu_apply");
+uint32_t mr_caps_by_kernels(const mr_driver *driver, uint32_t caps) {
+    bool built_in = mr_kernel_find("rgu_tables") && mr_kernel_find("rgu_tile") &&
+                    mr_kernel_find("rgu_spin") && mr_kernel_find("rgu_apply");
+    return built_in && !driver->rgu && (caps & MR_CAP_KERNELS) ? MR_CAP_RGU : 0;
 }
 
 void mr_rgu_scratch_free(mr_que *queue) {
