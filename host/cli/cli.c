@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/lm/text.h"
+
 volatile sig_atomic_t cli_stop;
 
 static void on_signal(int number) {
@@ -75,6 +77,16 @@ int cli_flush(void) {
     if (fflush(stdout) != 0 || ferror(stdout))
         return cli_error(CLI_FAILED, "cannot write to the standard output: %s", strerror(errno));
     return CLI_OK;
+}
+
+json_t *cli_json_text(const char *text) {
+    size_t size = strlen(text);
+    char *out = malloc(3 * size + 1);
+    if (!out)
+        return NULL;
+    json_t *j = json_stringn(out, mr_utf8_mend((const uint8_t *)text, size, out, NULL));
+    free(out);
+    return j;
 }
 
 int cli_print_json(json_t *object) {

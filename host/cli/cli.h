@@ -61,6 +61,9 @@ int cli_fail(mr_status status);
  */
 int cli_print_json(json_t *object);
 
+/* A JSON string of any bytes, such as a file's name: ill-formed UTF-8 becomes U+FFFD. */
+json_t *cli_json_text(const char *text);
+
 /* Flushes stdout; an error there is a failure of the command. */
 int cli_flush(void);
 

@@ -191,11 +191,11 @@ static int fit(const request *r, subject *s) {
     if (e != MR_OK)
         return cli_fail(e);
     if (r->json)
-        return cli_print_json(json_pack("{s:s, s:[I,I], s:i, s:I, s:i, s:f, s:o, s:s}", "name",
-                                        r->name, "shape", (json_int_t)s->d_out, (json_int_t)s->d_in,
-                                        "n", r->n, "terms", (json_int_t)r->terms, "steps", steps,
-                                        "relative_error", error, "span_error",
-                                        s->target ? json_real(span) : json_null(), "out", r->out));
+        return cli_print_json(
+            json_pack("{s:s, s:[I,I], s:i, s:I, s:i, s:f, s:o, s:s}", "name", r->name, "shape",
+                      (json_int_t)s->d_out, (json_int_t)s->d_in, "n", r->n, "terms",
+                      (json_int_t)r->terms, "steps", steps, "relative_error", error, "span_error",
+                      s->target ? json_real(span) : json_null(), "out", cli_json_text(r->out)));
     printf("%s: %zu x %zu from %zu term%s of n = %d: relative error %.5f after %d steps\n", r->name,
            s->d_out, s->d_in, r->terms, r->terms == 1 ? "" : "s", r->n, error, steps);
     if (s->target)

@@ -69,12 +69,13 @@ static int report(const request *r, const session *s, json_t *head, const mr_cou
                    r->device, c->cycles, c->items_out, items, rate, seconds);
         return cli_flush();
     }
-    json_t *counts = json_pack(
-        "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:s}", "device", r->device, "cycles",
-        (json_int_t)c->cycles, "busy", (json_int_t)c->busy, "stall_in", (json_int_t)c->stall_in,
-        "stall_out", (json_int_t)c->stall_out, "items_in", (json_int_t)c->items_in, "items_out",
-        (json_int_t)c->items_out, "mults_busy", (json_int_t)c->mults_busy, "items_per_cycle", rate,
-        "host_seconds", seconds, "out", r->out);
+    json_t *counts =
+        json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o}", "device",
+                  cli_json_text(r->device), "cycles", (json_int_t)c->cycles, "busy",
+                  (json_int_t)c->busy, "stall_in", (json_int_t)c->stall_in, "stall_out",
+                  (json_int_t)c->stall_out, "items_in", (json_int_t)c->items_in, "items_out",
+                  (json_int_t)c->items_out, "mults_busy", (json_int_t)c->mults_busy,
+                  "items_per_cycle", rate, "host_seconds", seconds, "out", cli_json_text(r->out));
     json_object_update(head, counts);
     json_decref(counts);
     json_object_set_new(head, "n", json_integer(s->p->job.n));
@@ -146,7 +147,7 @@ static int tile(session *s, request *r) {
     if (e != MR_OK)
         return cli_fail(e);
     json_t *head =
-        json_pack("{s:s, s:[I,I], s:[I,I], s:s}", "name", r->name, "rows",
+        json_pack("{s:o, s:[I,I], s:[I,I], s:s}", "name", cli_json_text(r->name), "rows",
                   (json_int_t)r->rows.first, (json_int_t)r->rows.last, "cols",
                   (json_int_t)r->cols.first, (json_int_t)r->cols.last, "format", r->format_text);
     return report(r, s, head, &c, "weights");
@@ -255,8 +256,9 @@ static int apply(session *s, const request *r, mr_npy *x) {
         (e = mr_generator_wait(s->slot, &data, &c)) != MR_OK ||
         (e = mr_npy_write_f32(r->out, 2, shape, data)) != MR_OK)
         return cli_fail(e);
-    json_t *head = json_pack("{s:s, s:I, s:I, s:I}", "name", r->name, "batch", (json_int_t)shape[0],
-                             "d_in", (json_int_t)job.d_in, "d_out", (json_int_t)job.d_out);
+    json_t *head = json_pack("{s:o, s:I, s:I, s:I}", "name", cli_json_text(r->name), "batch",
+                             (json_int_t)shape[0], "d_in", (json_int_t)job.d_in, "d_out",
+                             (json_int_t)job.d_out);
     return report(r, s, head, &c, "results");
 }
 

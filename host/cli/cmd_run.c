@@ -117,8 +117,9 @@ static json_t *describe_rgu(const session *s, const request *r) {
     const mr_lm_stats *t = &s->stats;
     json_int_t dense = 2 * (json_int_t)t->weights, read = (json_int_t)t->seed_bytes;
     json_t *j = json_pack(
-        "{s:s, s:I, s:I, s:f, s:I, s:I, s:I}", "unit", r->rgu == RGU_OFF ? "off" : r->rgu_uri,
-        "cycles", (json_int_t)t->cycles, "weights", (json_int_t)t->weights, "weights_per_cycle",
+        "{s:o, s:I, s:I, s:f, s:I, s:I, s:I}", "unit",
+        cli_json_text(r->rgu == RGU_OFF ? "off" : r->rgu_uri), "cycles", (json_int_t)t->cycles,
+        "weights", (json_int_t)t->weights, "weights_per_cycle",
         t->cycles ? (double)t->weights / (double)t->cycles : 0.0, "weight_bytes_avoided",
         dense > read ? dense - read : 0, "seed_bytes", read, "tiles", (json_int_t)t->jobs);
     if (r->check) {
@@ -150,8 +151,9 @@ static int report_json(const session *s, const request *r) {
     json_object_set_new(j, "rgu", describe_rgu(s, r));
     json_object_set_new(j, "seconds", json_real(s->seconds));
     json_object_set_new(j, "model",
-                        json_pack("{s:s, s:s, s:o, s:I, s:I}", "path", s->model->path, "kind",
-                                  s->model->kind, "replaced_layers", layers, "layers",
+                        json_pack("{s:o, s:s, s:o, s:I, s:I}", "path",
+                                  cli_json_text(s->model->path), "kind", s->model->kind,
+                                  "replaced_layers", layers, "layers",
                                   (json_int_t)s->model->config.n_layers, "experts",
                                   (json_int_t)s->model->config.n_experts));
     json_object_set_new(

@@ -86,8 +86,8 @@ static json_t *row(const char *name, const mr_lm_model *m, double bits) {
     for (size_t i = 0; i < m->config.n_layers; i++)
         if (m->layers[i].replaced)
             json_array_append_new(layers, json_integer((json_int_t)i));
-    return json_pack("{s:s, s:s, s:o, s:f, s:I, s:I, s:f}", "model", name, "kind", m->kind,
-                     "replaced_layers", layers, "replaced_share",
+    return json_pack("{s:o, s:s, s:o, s:f, s:I, s:I, s:f}", "model", cli_json_text(name), "kind",
+                     m->kind, "replaced_layers", layers, "replaced_share",
                      (double)m->replaced / (double)m->config.n_layers, "stored_bytes",
                      (json_int_t)m->stored_bytes, "parameters", (json_int_t)m->stored_numbers,
                      "bits_per_byte", bits);
@@ -132,8 +132,8 @@ static int evaluate(const request *r, session *s, const char *name, json_t *rows
     free(path);
     if (e == MR_UNSUPPORTED) { /* an experiment's format: named, and no reason to stop */
         if (r->json)
-            json_array_append_new(
-                rows, json_pack("{s:s, s:s}", "model", name, "unsupported", mr_last_error()));
+            json_array_append_new(rows, json_pack("{s:o, s:o}", "model", cli_json_text(name),
+                                                  "unsupported", cli_json_text(mr_last_error())));
         else
             printf("%-40s %s\n", name, mr_last_error());
         return CLI_OK;

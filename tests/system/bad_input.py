@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import shutil
 import signal
 import struct
 import subprocess
@@ -12,7 +11,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import files  # noqa: E402
-from harness import MILLRACE, Place, main, refuse, run, succeed  # noqa: E402
+from harness import MILLRACE, Place, have, main, refuse, succeed  # noqa: E402
 
 rng = files.seeded()
 TESTS = []
@@ -429,6 +428,60 @@ def interrupted_runs():
         text = p.file("text", b"all work and no play " * 200000)
         interrupted(p, lm("--model", v, "--score", text, "--json"), after=1.0)
         interrupted(p, lm("--model", path, "--prompt", "a", "--tokens", "65000", "--json"), after=1.0)
+
+
+def parent_of(pid):
+    try:
+        with open("/proc/%s/stat" % pid) as h:
+            return int(h.read().rsplit(")", 1)[1].split()[1])
+    except OSError:
+        return None
+
+
+def with_simulator(p, number, *more, after=1.5):
+    """Starts a long job, sends its simulator the signal, and returns (exit code, stderr)."""
+    t = files.Tensors()
+    files.seed(t, random.Random(1), "w", 4096, 4096, n=10, terms=4)
+    f = p.file("s", t.bytes())
+    before = p.listing()
+    c = subprocess.Popen([MILLRACE, "rgu", "tile", "--seeds", f, "--name", "w", "--out", p.name("o.npy"), *more],
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(after)
+    children = [pid for pid in os.listdir("/proc") if pid.isdigit() and parent_of(pid) == c.pid]
+    assert children and c.poll() is None, "no simulator runs"
+    for child in children:
+        os.kill(int(child), number)
+    if number == signal.SIGCONT:
+        c.send_signal(signal.SIGINT)
+    _, err = c.communicate(timeout=60)
+    assert err.startswith(b"millrace: ") and err.count(b"\n") == 1, err
+    assert p.listing() == before, p.listing()
+    for child in children:
+        assert not os.path.exists("/proc/%d" % int(child)), "the simulator outlives the command"
+    return c.returncode, err
+
+
+@test
+def hung_dead_and_interrupted_simulators():
+    have("sim:rgu")
+    with Place() as p:
+        code, err = with_simulator(p, signal.SIGSTOP, "--timeout", "3")
+        assert code == 5, (code, err)
+        code, err = with_simulator(p, signal.SIGKILL)
+        assert code == 1 and b"MR_DEVICE_LOST" in err, (code, err)
+        code, err = with_simulator(p, signal.SIGCONT)  # nothing but the interrupt of the command
+        assert code == 130 and b"interrupted" in err, (code, err)
+
+
+@test
+def names_that_are_not_utf8():
+    """A file may be called anything; the JSON about it stays JSON."""
+    with Place() as p:
+        f = p.file("s", seeds().bytes())
+        out = os.fsdecode(os.fsencode(p.name("o")) + b"\xff.npy")
+        text, _ = succeed("rgu", "tile", "--seeds", f, "--name", "w", "--device", "golden", "--rows", "0:2", "--out", out,
+                          "--json")
+        assert json.loads(text)["out"].endswith("o\ufffd.npy") and os.path.exists(out)
 
 
 @test
