@@ -264,7 +264,7 @@ int cli_run_lm(int argc, char **argv) {
          .kind = CLI_TEXT,
          .value = &r.rgu_uri,
          .hint = "URI",
-         .help = "another unit, such as sim:rgu?stall=200 or cuda:0"},
+         .help = "another unit, such as sim:rgu?stall=20 or cuda:0"},
         {.name = "rgu-mode",
          .kind = CLI_CHOICE,
          .value = &r.mode,

@@ -404,7 +404,7 @@ def the_simulated_unit_makes_the_weights():
         assert 0 < cycles[0] < cycles[1] < cycles[2], cycles
         assert all(r["rgu"]["tiles_wrong"] == 0 and r["rgu"]["weights_per_cycle"] > 0 for r in runs)
         assert runs[2]["text_hex"] == lm(v, "--prompt", "a", "--tokens", "4")["text_hex"]
-        stalled = succeed_json("run", "lm", "--model", v, "--gpu", "cpu", "--rgu-device", "sim:rgu?stall=300&seed=3",
+        stalled = succeed_json("run", "lm", "--model", v, "--gpu", "cpu", "--rgu-device", "sim:rgu?stall=30&seed=3",
                                "--prompt", "a", "--tokens", "2", "--check")
         assert stalled["rgu"]["tiles_wrong"] == 0 and stalled["rgu"]["cycles"] > cycles[1]
 
