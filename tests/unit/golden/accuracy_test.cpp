@@ -177,9 +177,9 @@ TEST(rgu_accuracy, row_scales) {
 }
 
 TEST(rgu_accuracy, several_chunks) {
-    Projection p = m.make(8, 3, Parity::mixed, 768, 512);
+    Projection p = m.make(8, 3, Parity::mixed, 768, 768);
     spread_gains(p);
-    within(p, "3 x 2 chunks");
+    within(p, "3 x 3 chunks");
 }
 
 TEST(rgu_accuracy, short_shapes_and_windows_are_corners_of_whole_chunks) {
