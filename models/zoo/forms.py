@@ -144,7 +144,8 @@ class Form:
                 [sign_diagonal(int(v)) for v in self.sign_seeds.flatten()]).view(*shape, 2, 256)
             if s["row_scale"]:
                 self.q["row_scale"] = torch.ones(shape[0], 256)
-        self.q = {k: v.float().requires_grad_() for k, v in self.q.items()}
+        # contiguous: the fused optimiser takes a parameter and its gradient to be laid out alike
+        self.q = {k: v.float().contiguous().requires_grad_() for k, v in self.q.items()}
 
     def init_base(self, name, w):
         base = self.s["base"]

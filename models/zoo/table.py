@@ -13,11 +13,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 MARK = "<!-- table -->"
 
 
-def paired(a, b):
-    """Mean difference in bits a byte between two runs' windows, and its standard error."""
-    d = [(x - y) / 512 for x, y in zip(a, b)]
-    mean = sum(d) / len(d)
-    return mean, math.sqrt(sum((v - mean) ** 2 for v in d) / (len(d) - 1) / len(d))
+def paired(a, b, size=512):
+    """Mean difference in bits a byte between two runs' windows (the last may be short), and its standard error."""
+    full = [(x - y) / size for x, y in zip(a[:-1], b[:-1])]
+    mean = sum(full) / len(full)
+    return mean, math.sqrt(sum((v - mean) ** 2 for v in full) / (len(full) - 1) / len(full))
 
 
 def table(results):
