@@ -1,7 +1,7 @@
 # Simulator libraries: the Verilated board wrapper of a unit behind sim/sim.h.
 #   libmr_sim_rgu.so        for speed: registers start from zero, no tracing
 #   libmr_sim_rgu_debug.so  for regression and waveforms: FST tracing, random initial values
-# Assertions are alive in both. SIM_PROFILE=1 makes the first with compiler profile feedback.
+# Assertions are alive in both.
 SIM_LIBDIR := $(BUILD)/lib/millrace
 SIM_RGU := $(SIM_LIBDIR)/libmr_sim_rgu.so
 SIM_RGU_DEBUG := $(SIM_LIBDIR)/libmr_sim_rgu_debug.so
