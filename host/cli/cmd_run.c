@@ -60,11 +60,14 @@ static int check_prompt(const request *r) {
     return CLI_OK;
 }
 
-static int check_length(const request *r, const mr_lm_config *c) {
+/* Without --tokens as many as fit, at most 64. */
+static int check_length(request *r, const mr_lm_config *c) {
     size_t n = r->prompt ? strlen(r->prompt) : 0;
     if (n > c->context)
         return cli_error(CLI_USAGE, "run lm: --prompt has %zu bytes, the model's context only %zu",
                          n, c->context);
+    if (!r->tokens)
+        r->tokens = c->context - n > 64 || c->context == n ? 64 : c->context - n;
     if (r->prompt && n + r->tokens > c->context)
         return cli_error(
             CLI_USAGE,
@@ -241,7 +244,7 @@ static int run(session *s, request *r) {
 }
 
 int cli_run_lm(int argc, char **argv) {
-    request r = {.tokens = 64, .seed = 1, .top_p = 1.0, .timeout = 600};
+    request r = {.seed = 1, .top_p = 1.0, .timeout = 600};
     cli_option options[] = {
         {.name = "prompt",
          .kind = CLI_TEXT,
@@ -252,7 +255,7 @@ int cli_run_lm(int argc, char **argv) {
          .kind = CLI_COUNT,
          .value = &r.tokens,
          .hint = "N",
-         .help = "bytes to write (default 64)",
+         .help = "bytes to write (default 64, or what fits)",
          .least = 1,
          .most = 1e6},
         {.name = "rgu",

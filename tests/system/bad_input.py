@@ -344,7 +344,11 @@ def variants_that_contradict_their_base():
     variant(["layer 2 of 2"], meta(replaced="2"))
     for replaced in ("", "1,1", "1,0", "x", "1,", "-1"):
         variant(["millrace.replaced"], meta(replaced=replaced))
-    variant(["layers.1.router", "missing"], lambda t: t.tensors.pop("layers.1.router"))
+    variant(["layers.1.experts.3.w2.gain", "missing"], lambda t: t.tensors.pop("layers.1.experts.3.w2.gain"))
+    variant(["layers.1.experts.3.w2.angles"], lambda t: [t.tensors.pop("layers.1.experts.3.w2." + k)
+                                                         for k in ("angles", "gain", "odd")])
+    variant(["layers.1.router", "shape is [4, 31]"],
+            lambda t: t.add("layers.1.router", "BF16", [4, 31], [0.0] * 124))
     variant(["layers.0.router", "does not belong"],
             lambda t: t.add("layers.0.router", "BF16", [4, 32], [0.0] * 128))
     variant(["layers.1.experts.0.w1", "must be 48,32"],

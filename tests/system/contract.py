@@ -264,6 +264,7 @@ def the_json_of_a_run():
         raw = bytes.fromhex(r["text_hex"])
         assert r["tokens"] == len(raw) == 20 and r["tokens_per_second"] > 0 and r["bits_per_byte"] is None
         assert r["text"] == raw.decode("utf-8", "replace")
+        assert lm(v, "--prompt", "x" * 60)["tokens"] == 4 and lm(v, "--prompt", "x")["tokens"] == 63
         # the plain form has the same text, and the same bytes come again
         out, _ = succeed("run", "lm", "--model", v, "--rgu", "golden", "--gpu", "cpu", "--prompt", "caf\u00e9", "--tokens", "20")
         assert out.decode() == r["text"] + "\n"
