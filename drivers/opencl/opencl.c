@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { MAX_PLATFORMS = 16, MAX_DEVICES = 64, NO_PLATFORM = -1001 };
 
@@ -66,12 +67,25 @@ void ocl_device_text(cl_device_id id, cl_device_info what, char *text, size_t si
     text[size - 1] = 0;
 }
 
+/*
+ * pocl, the OpenCL of CPUs, learns cores and memory through hwloc, and calls abort() when it learns
+ * nothing: in a bare chroot or container without /sys. A process must not end because it asked.
+ */
+static bool topology_known(void) {
+    return access("/sys/devices/system/cpu", R_OK) == 0 || getenv("HWLOC_SYNTHETIC") ||
+           getenv("HWLOC_XMLFILE");
+}
+
 /* All devices of all platforms, or 0 with the reason. */
 static size_t find_devices(cl_device_id ids[MAX_DEVICES], char *reason, size_t size) {
     cl_platform_id platforms[MAX_PLATFORMS];
     cl_uint num_platforms = 0;
-    cl_int code = clGetPlatformIDs(MAX_PLATFORMS, platforms, &num_platforms);
     size_t count = 0;
+    if (!topology_known()) {
+        snprintf(reason, size, "/sys is not mounted; OpenCL on the CPU would end the process");
+        return 0;
+    }
+    cl_int code = clGetPlatformIDs(MAX_PLATFORMS, platforms, &num_platforms);
     if (code == NO_PLATFORM || (code == CL_SUCCESS && num_platforms == 0)) {
         snprintf(reason, size, "no OpenCL platform is installed (no ICD)");
         return 0;
