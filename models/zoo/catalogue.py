@@ -34,6 +34,7 @@ VARIANTS = {
     "lowrank4_fast": dict(kind="lowrank", base="low:4", lr=6e-3),
     "lowrank16_fast": dict(kind="lowrank", base="low:16", lr=6e-3),
     "collapsed_fast": dict(kind="collapsed", base="code2", bases=1, experts=1, lr=6e-3),
+    "collapsed_320_fast": dict(kind="collapsed", base="code2", bases=1, experts=1, width=320, lr=6e-3),
     "shared_code2_fast": SHARED2 | dict(lr=6e-3),
     # the quality curve of the default form: 0 and 50 % are the base and shared_code2
     "curve25": SHARED2 | dict(layers=[3]),
@@ -74,6 +75,7 @@ ROWS = {
     "lowrank3_fast": "rank 3, three times the rate",
     "lowrank1_fast": "rank 1, three times the rate",
     "lowrank_all2_fast": "one shared expert of rank 2, three times the rate",
+    "collapsed_320_fast": "one shared 2-bit expert, width 320, three times the rate",
     "collapsed_fast": "one shared 2-bit expert, width 256, three times the rate",
     "shared_code2_fast": "2-bit base + rotors, three times the rate for the base",
     "collapsed_code1": "one shared 1-bit expert, width 512",
