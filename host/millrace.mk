@@ -8,3 +8,8 @@ LINT_C += $(CLI_SRC) $(HOST_MORE_SRC)
 $(MILLRACE): $(call objs,$(CLI_SRC)) $(LIBMILLRACE_A) $(GOLDEN_LIB)
 	@echo "  LINK  $@"
 	@$(CC) -o $@ $^ $(HOST_LIBS)
+
+.PHONY: bench-lm
+bench-lm: $(MILLRACE)
+	@BUILD="$(BUILD)" tools/bench-lm
+BENCHES += bench-lm
