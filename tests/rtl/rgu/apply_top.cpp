@@ -75,7 +75,7 @@ bool random_job(const sim_library &lib, rng &r) {
     std::string options = "xinit=random&seed=" + std::to_string(1 + r.below(1u << 30));
     if (r.percent(50))
         options +=
-            "&stall=" + std::to_string(r.below(60)) + "&latency=" + std::to_string(r.below(60));
+            "&stall=" + std::to_string(r.below(60)) + "&latency=" + std::to_string(r.range(1, 60));
     int n = r.percent(70) ? 8 : 10;
     size_t most = n == 8 ? 700 : 1300;
     projection p(r, n, (int)r.range(1, 4), r.range(1, most), r.range(1, most), (int)r.below(3),

@@ -148,6 +148,8 @@ public:
         return rc == 0;
     }
     void load(const projection &p) {
+        if (!sim) // refused: the reason is in `problem`
+            return;
         ok(ops.mem_alloc(sim, p.image.size(), 64, &image));
         ok(ops.mem_write(sim, image, p.image.data(), p.image.size()));
         scales = 0;
