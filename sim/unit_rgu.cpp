@@ -195,6 +195,7 @@ static int build(mr_sim *s) {
         return s->fail(MR_SIM_ENOMEM, "the host has no address space for " +
                                           std::to_string(s->opt.memory_mib) + " MiB");
     s->ctx.reset(new VerilatedContext);
+    s->ctx->threads(1); // the model has none: no idle worker a simulator
     s->ctx->randReset((int)s->opt.xinit);
     s->ctx->randSeed((int)(s->opt.seed & 0x7FFFFFFF) | 1);
 #if VM_TRACE_FST
