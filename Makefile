@@ -48,7 +48,6 @@ TESTS :=
 BENCHES :=
 SYNTHS :=
 DOCS :=
-LINT_C :=
 
 include tools/rules.mk
 

@@ -4,7 +4,6 @@ DRIVER_DIR := $(BUILD)/lib/millrace
 # A back end: $(eval $(call driver,name,sources,more to link))
 define driver
 ALL += $(DRIVER_DIR)/mr_driver_$(1).so
-LINT_C += $(2)
 $(DRIVER_DIR)/mr_driver_$(1).so: $(call objs,$(2))
 	@mkdir -p $$(@D)
 	@echo "  LINK  $$@"
@@ -20,7 +19,6 @@ endif
 $(eval $(call driver,sim,drivers/sim/sim.c,-pthread))
 SIM_HOST := $(DRIVER_DIR)/mr_sim_host
 ALL += $(SIM_HOST)
-LINT_C += drivers/sim/host.c
 $(SIM_HOST): $(call objs,drivers/sim/host.c)
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"

@@ -7,7 +7,6 @@ HOST_LIBS = $(JANSSON_LIBS) -ldl -pthread -lm
 LIBMILLRACE := $(BUILD)/lib/libmillrace.so
 LIBMILLRACE_A := $(BUILD)/lib/libmillrace.a
 ALL += $(LIBMILLRACE) $(LIBMILLRACE_A)
-LINT_C += $(HOST_CORE_SRC)
 
 $(LIBMILLRACE): $(HOST_OBJS) $(GOLDEN_LIB)
 	@mkdir -p $(@D)
@@ -22,7 +21,6 @@ $(LIBMILLRACE_A): $(HOST_OBJS)
 # The programs of docs/, built so that they stay true.
 EXAMPLES := $(patsubst docs/examples/%.c,$(BUILD)/examples/%,$(wildcard docs/examples/*.c))
 ALL += $(EXAMPLES)
-LINT_C += $(wildcard docs/examples/*.c)
 $(EXAMPLES): $(BUILD)/examples/%: $(BUILD)/obj/docs/examples/%.o $(LIBMILLRACE) $(GOLDEN_LIB)
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"

@@ -3,7 +3,6 @@
 CLI_SRC := $(wildcard host/cli/*.c)
 MILLRACE := $(BUILD)/millrace
 ALL += $(MILLRACE)
-LINT_C += $(CLI_SRC) $(HOST_MORE_SRC)
 
 $(MILLRACE): $(call objs,$(CLI_SRC)) $(LIBMILLRACE_A) $(GOLDEN_LIB)
 	@echo "  LINK  $@"

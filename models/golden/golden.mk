@@ -2,7 +2,6 @@
 GOLDEN_SRC := $(wildcard models/golden/*.c)
 GOLDEN_LIB := $(BUILD)/lib/libmr_golden.a
 ALL += $(GOLDEN_LIB)
-LINT_C += $(GOLDEN_SRC)
 
 $(GOLDEN_LIB): $(GOLDEN_SRC:%.c=$(BUILD)/obj/%.o)
 	@mkdir -p $(@D)

@@ -1,7 +1,6 @@
 # Measuring GPUs. The library comes later in the order of fragments, so its place is written out.
 KERNEL_BENCH := $(BUILD)/kernel_bench
 ALL += $(KERNEL_BENCH)
-LINT_C += models/gpu/kernel_bench.c
 $(KERNEL_BENCH): $(BUILD)/obj/models/gpu/kernel_bench.o $(BUILD)/lib/libmillrace.so $(BUILD)/lib/libmr_golden.a
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"

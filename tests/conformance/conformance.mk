@@ -2,7 +2,6 @@
 CONFORMANCE_SRC := $(wildcard tests/conformance/*_test.cpp)
 CONFORMANCE_MAIN := tests/conformance/main.cpp
 FAULTS_SRC := $(wildcard tests/conformance/faults/*_test.cpp)
-LINT_C += $(wildcard tests/conformance/*.c tests/conformance/*/*.c)
 
 # Linked with the shared library, as a program of a user would be.
 # $(call conformance_test,name,sources,more to build first)
