@@ -29,34 +29,6 @@ typedef struct {
     bool dead;      /* the unit broke a rule; nothing but the end is left */
 } sim_host;
 
-static bool receive_all(int fd, void *data, size_t bytes) {
-    char *p = data;
-    while (bytes) {
-        ssize_t n = recv(fd, p, bytes, 0);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        p += n;
-        bytes -= (size_t)n;
-    }
-    return true;
-}
-
-static bool send_all(int fd, const void *data, size_t bytes) {
-    const char *p = data;
-    while (bytes) {
-        ssize_t n = send(fd, p, bytes, MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        p += n;
-        bytes -= (size_t)n;
-    }
-    return true;
-}
-
 /* The unit's answer as ours, with its line of text. */
 static void judge(sim_host *h, int code, sim_reply *reply) {
     if (code == MR_SIM_OK)

@@ -6,7 +6,10 @@
 #ifndef DRIVERS_SIM_PROTOCOL_H
 #define DRIVERS_SIM_PROTOCOL_H
 
+#include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 enum { SIM_JOB_FD = 3, SIM_MEMORY_FD = 4, SIM_MAX_WRITES = 48, SIM_NUM_COUNTERS = 7 };
 
@@ -46,5 +49,34 @@ typedef struct sim_reply {
     uint64_t counters[SIM_NUM_COUNTERS]; /* CYCLES .. MULTS_BUSY */
     char text[512];                      /* one line when result is not SIM_OK */
 } sim_reply;
+
+/* Whole messages or nothing: false when the other side is gone. */
+static inline bool receive_all(int fd, void *data, size_t bytes) {
+    char *p = data;
+    while (bytes) {
+        ssize_t n = recv(fd, p, bytes, 0);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        p += n;
+        bytes -= (size_t)n;
+    }
+    return true;
+}
+
+static inline bool send_all(int fd, const void *data, size_t bytes) {
+    const char *p = data;
+    while (bytes) {
+        ssize_t n = send(fd, p, bytes, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        p += n;
+        bytes -= (size_t)n;
+    }
+    return true;
+}
 
 #endif

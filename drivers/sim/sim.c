@@ -82,34 +82,6 @@ static mr_status bury(sim_device *dev, const char *said, mr_drv_error *error) {
     return status;
 }
 
-static bool receive_all(int fd, void *data, size_t bytes) {
-    char *p = data;
-    while (bytes) {
-        ssize_t n = recv(fd, p, bytes, 0);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        p += n;
-        bytes -= (size_t)n;
-    }
-    return true;
-}
-
-static bool send_all(int fd, const void *data, size_t bytes) {
-    const char *p = data;
-    while (bytes) {
-        ssize_t n = send(fd, p, bytes, MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        p += n;
-        bytes -= (size_t)n;
-    }
-    return true;
-}
-
 static mr_status judge(sim_device *dev, const sim_reply *reply, mr_drv_error *error) {
     switch ((sim_result)reply->result) {
     case SIM_OK:

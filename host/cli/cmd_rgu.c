@@ -83,6 +83,30 @@ static int report(const request *r, const session *s, json_t *head, const mr_cou
     return cli_print_json(head);
 }
 
+/* Options that tile and apply share. */
+#define OPTION_SEEDS(r)                                                                            \
+    {                                                                                              \
+        .name = "seeds", .kind = CLI_TEXT, .value = &(r).seeds, .hint = "FILE",                    \
+        .help = "seed file (safetensors)", .required = true                                        \
+    }
+#define OPTION_NAME(r)                                                                             \
+    {                                                                                              \
+        .name = "name", .kind = CLI_TEXT, .value = &(r).name, .hint = "NAME",                      \
+        .help = "projection in that file", .required = true                                        \
+    }
+#define OPTION_DEVICE(r)                                                                           \
+    {                                                                                              \
+        .name = "device", .kind = CLI_TEXT, .value = &(r).device, .hint = "URI",                   \
+        .help = "sim:rgu (default), golden, cpu:, opencl:0, cuda:0"                                \
+    }
+#define OPTION_TIMEOUT(r)                                                                          \
+    {                                                                                              \
+        .name = "timeout", .kind = CLI_REAL, .value = &(r).timeout, .hint = "SECONDS",             \
+        .help = "longest wait for the device (default 600)", .least = 0.001, .most = 1e6           \
+    }
+#define OPTION_JSON(r)                                                                             \
+    { .name = "json", .kind = CLI_FLAG, .value = &(r).json, .help = "print one JSON object" }
+
 /* ---- tile -------------------------------------------------------------------------------------
  */
 
@@ -156,65 +180,44 @@ static int tile(session *s, request *r) {
 int cli_rgu_tile(int argc, char **argv) {
     static const char *const names[] = {"bf16", "fp16", "fp8e4m3", "fp8e5m2", "int8", "fp32"};
     request r = {.device = "sim:rgu", .scale = 1.0, .timeout = 600};
-    cli_option options[] = {
-        {.name = "seeds",
-         .kind = CLI_TEXT,
-         .value = &r.seeds,
-         .hint = "FILE",
-         .help = "seed file (safetensors)",
-         .required = true},
-        {.name = "name",
-         .kind = CLI_TEXT,
-         .value = &r.name,
-         .hint = "NAME",
-         .help = "projection in that file",
-         .required = true},
-        {.name = "rows",
-         .kind = CLI_RANGE,
-         .value = &r.rows,
-         .hint = "A:B",
-         .help = "rows A..B-1 (default: all)"},
-        {.name = "cols",
-         .kind = CLI_RANGE,
-         .value = &r.cols,
-         .hint = "A:B",
-         .help = "columns A..B-1 (default: all)"},
-        {.name = "format",
-         .kind = CLI_CHOICE,
-         .value = &r.format,
-         .hint = format_names,
-         .help = "format the weights are rounded to (default bf16)"},
-        {.name = "scale",
-         .kind = CLI_REAL,
-         .value = &r.scale,
-         .hint = "X",
-         .help = "multiplies every weight before the rounding (default 1)",
-         .least = -1e30,
-         .most = 1e30},
-        {.name = "saturate",
-         .kind = CLI_FLAG,
-         .value = &r.saturate,
-         .help = "overflow gives the largest finite value"},
-        {.name = "device",
-         .kind = CLI_TEXT,
-         .value = &r.device,
-         .hint = "URI",
-         .help = "sim:rgu (default), golden, cpu:, opencl:0, cuda:0"},
-        {.name = "timeout",
-         .kind = CLI_REAL,
-         .value = &r.timeout,
-         .hint = "SECONDS",
-         .help = "longest wait for the device (default 600)",
-         .least = 0.001,
-         .most = 1e6},
-        {.name = "out",
-         .kind = CLI_TEXT,
-         .value = &r.out,
-         .hint = "FILE.npy",
-         .help = "where the values go, as float32",
-         .required = true},
-        {.name = "json", .kind = CLI_FLAG, .value = &r.json, .help = "print one JSON object"},
-        {.name = NULL}};
+    cli_option options[] = {OPTION_SEEDS(r),
+                            OPTION_NAME(r),
+                            {.name = "rows",
+                             .kind = CLI_RANGE,
+                             .value = &r.rows,
+                             .hint = "A:B",
+                             .help = "rows A..B-1 (default: all)"},
+                            {.name = "cols",
+                             .kind = CLI_RANGE,
+                             .value = &r.cols,
+                             .hint = "A:B",
+                             .help = "columns A..B-1 (default: all)"},
+                            {.name = "format",
+                             .kind = CLI_CHOICE,
+                             .value = &r.format,
+                             .hint = format_names,
+                             .help = "format the weights are rounded to (default bf16)"},
+                            {.name = "scale",
+                             .kind = CLI_REAL,
+                             .value = &r.scale,
+                             .hint = "X",
+                             .help = "multiplies every weight before the rounding (default 1)",
+                             .least = -1e30,
+                             .most = 1e30},
+                            {.name = "saturate",
+                             .kind = CLI_FLAG,
+                             .value = &r.saturate,
+                             .help = "overflow gives the largest finite value"},
+                            OPTION_DEVICE(r),
+                            OPTION_TIMEOUT(r),
+                            {.name = "out",
+                             .kind = CLI_TEXT,
+                             .value = &r.out,
+                             .hint = "FILE.npy",
+                             .help = "where the values go, as float32",
+                             .required = true},
+                            OPTION_JSON(r),
+                            {.name = NULL}};
     int code = cli_parse("rgu tile", "Generates weights of a projection into a .npy file.", options,
                          argc, argv);
     if (code != CLI_OK)
@@ -264,45 +267,24 @@ static int apply(session *s, const request *r, mr_npy *x) {
 
 int cli_rgu_apply(int argc, char **argv) {
     request r = {.device = "sim:rgu", .scale = 1.0, .timeout = 600};
-    cli_option options[] = {
-        {.name = "seeds",
-         .kind = CLI_TEXT,
-         .value = &r.seeds,
-         .hint = "FILE",
-         .help = "seed file (safetensors)",
-         .required = true},
-        {.name = "name",
-         .kind = CLI_TEXT,
-         .value = &r.name,
-         .hint = "NAME",
-         .help = "projection in that file",
-         .required = true},
-        {.name = "in",
-         .kind = CLI_TEXT,
-         .value = &r.in,
-         .hint = "X.npy",
-         .help = "vectors, float32 [batch, d_in]",
-         .required = true},
-        {.name = "device",
-         .kind = CLI_TEXT,
-         .value = &r.device,
-         .hint = "URI",
-         .help = "sim:rgu (default), golden, cpu:, opencl:0, cuda:0"},
-        {.name = "timeout",
-         .kind = CLI_REAL,
-         .value = &r.timeout,
-         .hint = "SECONDS",
-         .help = "longest wait for the device (default 600)",
-         .least = 0.001,
-         .most = 1e6},
-        {.name = "out",
-         .kind = CLI_TEXT,
-         .value = &r.out,
-         .hint = "Y.npy",
-         .help = "where the results go, float32 [batch, d_out]",
-         .required = true},
-        {.name = "json", .kind = CLI_FLAG, .value = &r.json, .help = "print one JSON object"},
-        {.name = NULL}};
+    cli_option options[] = {OPTION_SEEDS(r),
+                            OPTION_NAME(r),
+                            {.name = "in",
+                             .kind = CLI_TEXT,
+                             .value = &r.in,
+                             .hint = "X.npy",
+                             .help = "vectors, float32 [batch, d_in]",
+                             .required = true},
+                            OPTION_DEVICE(r),
+                            OPTION_TIMEOUT(r),
+                            {.name = "out",
+                             .kind = CLI_TEXT,
+                             .value = &r.out,
+                             .hint = "Y.npy",
+                             .help = "where the results go, float32 [batch, d_out]",
+                             .required = true},
+                            OPTION_JSON(r),
+                            {.name = NULL}};
     int code = cli_parse("rgu apply", "Multiplies vectors by a projection without forming it.",
                          options, argc, argv);
     if (code != CLI_OK)
