@@ -177,18 +177,24 @@ LM_HOT void lm_dot_code(float *out, MR_GLOBAL const mr_u8 *codes, MR_GLOBAL cons
             word |= (mr_u32)codes[c * bits / 8 + b] << (8 * b);
         if (bits == 2) {
             for (mr_i32 l = 0; l < LM_LANES; l++) {
-                mr_u32 code = word >> (2 * l) & 3u;
-                float level = code == 0u || code == 3u ? 1.0f : 1.0f / 3.0f;
-                w[l] = code & 2u ? level : -level;
+                /* -1, -1/3, 1/3, 1 from the bits of 1.0f and 1.0f / 3.0f: no branch on the data */
+                mr_u32 code = word >> (2 * l) & 3u, inner = (code ^ code >> 1) & 1u;
+                w[l] = mr_as_f32((0x3F800000u - inner * 0xD55555u) | (~code & 2u) << 30);
             }
         } else {
             for (mr_i32 l = 0; l < LM_LANES; l++)
-                w[l] = word >> l & 1u ? 1.0f : -1.0f;
+                w[l] = mr_as_f32(0x3F800000u | (~(word >> l) & 1u) << 31);
         }
-        for (mr_i32 l = 0; l < n; l += 4) {
-            float scale = scales[(c + l) / group];
-            for (mr_i32 k = l; k < l + 4; k++)
-                w[k] = scale * w[k];
+        if (group % LM_LANES == 0) {
+            float scale = scales[c / group];
+            for (mr_i32 l = 0; l < LM_LANES; l++)
+                w[l] = scale * w[l];
+        } else {
+            for (mr_i32 l = 0; l < n; l += 4) {
+                float scale = scales[(c + l) / group];
+                for (mr_i32 k = l; k < l + 4; k++)
+                    w[k] = scale * w[k];
+            }
         }
         if (n == LM_LANES) {
             for (mr_i32 l = 0; l < LM_LANES; l++) {
