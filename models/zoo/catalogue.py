@@ -36,6 +36,8 @@ VARIANTS = {
     "collapsed_fast": dict(kind="collapsed", base="code2", bases=1, experts=1, lr=6e-3),
     "collapsed_320_fast": dict(kind="collapsed", base="code2", bases=1, experts=1, width=320, lr=6e-3),
     "shared_code2_fast": SHARED2 | dict(lr=6e-3),
+    "shared_int8_fast": SHARED2 | dict(angle_bits=8, lr=6e-3),
+    "shared_in8_fast": SHARED2 | dict(sides="in", angle_bits=8, lr=6e-3),
     # the quality curve of the default form: 0 and 50 % are the base and shared_code2
     "curve25": SHARED2 | dict(layers=[3]),
     "curve75": SHARED2 | dict(layers=[1, 2, 3]),
@@ -78,6 +80,8 @@ ROWS = {
     "collapsed_320_fast": "one shared 2-bit expert, width 320, three times the rate",
     "collapsed_fast": "one shared 2-bit expert, width 256, three times the rate",
     "shared_code2_fast": "2-bit base + rotors, three times the rate for the base",
+    "shared_int8_fast": "the same with int8 angles",
+    "shared_in8_fast": "the same with int8 angles, rotors on the input side only",
     "collapsed_code1": "one shared 1-bit expert, width 512",
     "collapsed": "one shared 2-bit expert, width 256",
     "removed": "nothing in their place",

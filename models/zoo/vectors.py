@@ -20,7 +20,7 @@ LAST = 8
 
 def main():
     a = argparse.ArgumentParser()
-    a.add_argument("variants", nargs="*", default=["rotor1", "shared_code2_fast"])
+    a.add_argument("variants", nargs="*", default=["rotor1", "shared_code2_fast", "shared_in8_fast"])
     a.add_argument("--zoo", type=pathlib.Path, default=corpus.HERE, help="folder of base.safetensors and variants/")
     args = a.parse_args()
     tensors, cfg = forms.base(args.zoo / "base.safetensors")
