@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,7 +22,8 @@
 
 enum { MAX_SIMULATORS = 32, DEFAULT_MEMORY_MIB = 4096, MAX_TEXT = 1200 };
 static const uint64_t patience_ns = 3000000000u; /* from the first interrupt to the kill */
-static const uint64_t leave_ns = 15000000000u;   /* from closing to the kill */
+enum { ANSWER_SECONDS = 10 }; /* memory and control are served at once, also while a job runs */
+static const uint64_t leave_ns = 15000000000u; /* from closing to the kill */
 
 static atomic_int live_simulators;
 extern char **environ;
@@ -80,6 +82,14 @@ static mr_status bury(sim_device *dev, const char *said, mr_drv_error *error) {
     mr_status status = mr_drv_fail(error, MR_DEVICE_LOST, "the simulator died: %s", dev->death);
     pthread_mutex_unlock(&dev->state_lock);
     return status;
+}
+
+/* Why the memory socket gave up: NULL when the other side is gone, whose end tells more. */
+static const char *silence(char text[64]) {
+    if (errno != EAGAIN && errno != EWOULDBLOCK)
+        return NULL;
+    snprintf(text, 64, "it did not answer for %d s", ANSWER_SECONDS);
+    return text;
 }
 
 static mr_status judge(sim_device *dev, const sim_reply *reply, mr_drv_error *error) {
@@ -155,10 +165,15 @@ static mr_status spawn(sim_device *dev, mr_drv_error *error) {
     }
     dev->job_fd = ours[0];
     dev->memory_fd = ours[1];
+    struct timeval patience = {ANSWER_SECONDS, 0};
+    setsockopt(dev->memory_fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    setsockopt(dev->memory_fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     dev->dead = false;
     sim_reply hello;
+    char why[64];
+    errno = 0;
     if (!receive_all(dev->memory_fd, &hello, sizeof hello))
-        return bury(dev, NULL, error);
+        return bury(dev, silence(why), error);
     if (hello.result != SIM_OK) {
         bury(dev, hello.text, error);
         return mr_drv_fail(error, hello.result == SIM_DEAD ? MR_UNAVAILABLE : MR_INVALID_ARGUMENT,
@@ -199,11 +214,13 @@ static mr_status exchange(sim_device *dev, const sim_request *request, const voi
     pthread_mutex_unlock(&dev->state_lock);
     if (dead)
         return bury(dev, NULL, error);
+    char why[64];
+    errno = 0;
     if (!send_all(dev->memory_fd, request, sizeof *request) ||
         (out && !send_all(dev->memory_fd, out, request->bytes)) ||
         !receive_all(dev->memory_fd, reply, sizeof *reply) ||
         (in && reply->result == SIM_OK && !receive_all(dev->memory_fd, in, request->bytes)))
-        return bury(dev, NULL, error);
+        return bury(dev, silence(why), error);
     return judge(dev, reply, error);
 }
 

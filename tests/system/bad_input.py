@@ -445,7 +445,7 @@ def parent_of(pid):
 def with_simulator(p, number, *more, after=1.5):
     """Starts a long job, sends its simulator the signal, and returns (exit code, stderr)."""
     t = files.Tensors()
-    files.seed(t, random.Random(1), "w", 4096, 4096, n=10, terms=4)
+    files.seed(t, random.Random(1), "w", 4096, 4096, n=10, terms=32)  # seconds of work on any machine
     f = p.file("s", t.bytes())
     before = p.listing()
     c = subprocess.Popen([MILLRACE, "rgu", "tile", "--seeds", f, "--name", "w", "--out", p.name("o.npy"), *more],

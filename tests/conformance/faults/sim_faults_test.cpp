@@ -115,6 +115,17 @@ TEST(SimFaults, AKilledSimulatorStartsAnewWithAReset) {
     u.works_again();
 }
 
+TEST(SimFaults, AStoppedSimulatorIsNotWaitedForWithoutEnd) {
+    Unit u("");
+    LONGS_EQUAL(0, kill(static_cast<pid_t>(u.d.info.process), SIGSTOP));
+    char byte;
+    auto begin = Clock::now();
+    CHECK_FAILS(MR_DEVICE_LOST, "did not answer", mr_buffer_read(u.dst, 0, &byte, 1));
+    CHECK(seconds_since(begin) < 30);
+    CHECK_OK(mr_device_reset(u.d.device));
+    u.works_again();
+}
+
 TEST(SimFaults, ACrashIsALossAndNamesTheSignal) {
     Unit u("?fault=crash");
     CHECK_FAILS(MR_DEVICE_LOST, "signal 6", mr_event_wait(u.start(), MR_FOREVER));
