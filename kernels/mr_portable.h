@@ -49,7 +49,6 @@
 #define mr_clz64(x) ((mr_i32)clz((mr_u64)(x)))
 #define mr_as_f32(x) as_float(x)
 #define mr_as_u32(x) as_uint(x)
-typedef char mr_i8;
 typedef uchar mr_u8;
 typedef short mr_i16;
 typedef ushort mr_u16;
@@ -58,13 +57,7 @@ typedef uint mr_u32;
 typedef long mr_i64;
 typedef ulong mr_u64;
 #define mr_sqrt(x) sqrt(x)
-#define mr_exp2(x) exp2(x)
 #define mr_exp(x) exp(x)
-#define mr_sin(x) sin(x)
-#define mr_cos(x) cos(x)
-#define mr_pow(x, y) pow(x, y)
-#define mr_fmax(x, y) fmax(x, y)
-#define mr_fma(x, y, z) fma(x, y, z)
 #define MR_INFINITY INFINITY
 
 #elif defined(__CUDACC__) || defined(__CUDACC_RTC__) /* --------------------------- CUDA C ---- */
@@ -86,7 +79,6 @@ typedef ulong mr_u64;
 #define mr_clz64(x) ((mr_i32)__clzll((long long)(x)))
 #define mr_as_f32(x) __uint_as_float(x)
 #define mr_as_u32(x) __float_as_uint(x)
-typedef signed char mr_i8;
 typedef unsigned char mr_u8;
 typedef short mr_i16;
 typedef unsigned short mr_u16;
@@ -95,13 +87,7 @@ typedef unsigned int mr_u32;
 typedef long long mr_i64;
 typedef unsigned long long mr_u64;
 #define mr_sqrt(x) sqrtf(x)
-#define mr_exp2(x) exp2f(x)
 #define mr_exp(x) expf(x)
-#define mr_sin(x) sinf(x)
-#define mr_cos(x) cosf(x)
-#define mr_pow(x, y) powf(x, y)
-#define mr_fmax(x, y) fmaxf(x, y)
-#define mr_fma(x, y, z) fmaf(x, y, z)
 #define MR_INFINITY __int_as_float(0x7F800000)
 
 #else /* ------------------------------------------------------------------------------ C ---- */
@@ -119,7 +105,6 @@ typedef unsigned long long mr_u64;
 #define mr_parity(x) ((mr_u32)__builtin_parity((mr_u32)(x)))
 #define mr_popcount(x) ((mr_i32)__builtin_popcount((mr_u32)(x)))
 #define mr_clz64(x) ((mr_i32)__builtin_clzll((mr_u64)(x)))
-typedef int8_t mr_i8;
 typedef uint8_t mr_u8;
 typedef int16_t mr_i16;
 typedef uint16_t mr_u16;
@@ -146,13 +131,7 @@ MR_FN mr_u32 mr_as_u32(float f) {
     return x;
 }
 #define mr_sqrt(x) sqrtf(x)
-#define mr_exp2(x) exp2f(x)
 #define mr_exp(x) expf(x)
-#define mr_sin(x) sinf(x)
-#define mr_cos(x) cosf(x)
-#define mr_pow(x, y) powf(x, y)
-#define mr_fmax(x, y) fmaxf(x, y)
-#define mr_fma(x, y, z) fmaf(x, y, z)
 #define MR_INFINITY INFINITY
 
 #endif

@@ -178,7 +178,8 @@ TEST(Tile, WindowsOfTheLargeAlgebra) {
     }
 }
 
-// Terms that cancel leave +0 everywhere, also under negative row scales.
+// Terms that cancel: rounding half up leaves crumbs of a few units, and they must be the golden
+// model's. Gains of zero leave +0 everywhere, also under negative row scales.
 TEST(Tile, CancellingTermsAndZeroGains) {
     for (int n = 8; n <= 10; n += 2) {
         projection p(r, n, 2, 200, 200, n == 8 ? 1 : 0, true);
