@@ -51,7 +51,7 @@ $(LIBVERILATED): $(addprefix $(BUILD)/obj/verilated/,verilated.o verilated_threa
 
 # Warnings are errors; assertions live; every flip-flop that is not reset starts with noise.
 VERILATOR_FLAGS = -Wall --assert --trace-fst --x-initial unique \
-	--x-assign unique -Irtl/common -Irtl/rgu
+	--x-assign unique -Irtl/common -Irtl/rgu -Irtl/nic
 
 # A module under test: $(eval $(call rtl_test,name,top module,SystemVerilog files (packages first),
 #   C++ bench files,libraries,more Verilator flags)). The bench includes "V<top>.h" and has main().
