@@ -2,7 +2,7 @@
 /*
  * One heap of events in the order (time, number); numbers grow, so that nothing depends on the
  * heap's shape. A frame is ready at a link (READY), a link can take its next frame (FREE), or a
- * frame has arrived (ARRIVE). FREE is put in the heap only where something waits.
+ * frame has arrived (ARRIVE). FREE is in the heap only while the link's queue has something.
  */
 #include "models/cycle/network.h"
 
@@ -166,8 +166,9 @@ static void start(mr_net *net, link_state *l, uint32_t index, uint64_t t) {
     push(net, ready, f->number, READY, index);
 }
 
-static void wait_for(mr_net *net, link_state *l, uint32_t index) {
+static void ready(mr_net *net, uint32_t index, uint64_t t) {
     frame *f = &net->frames[index];
+    link_state *l = &net->link[f->link];
     f->next = NONE;
     if (l->head[f->klass] == NONE)
         l->head[f->klass] = index;
@@ -179,16 +180,8 @@ static void wait_for(mr_net *net, link_state *l, uint32_t index) {
         l->peak = l->waiting;
     if (!l->armed) {
         l->armed = true;
-        push(net, l->free_at, LATE | net->numbers++, FREE, (uint32_t)(l - net->link));
+        push(net, t > l->free_at ? t : l->free_at, LATE | net->numbers++, FREE, f->link);
     }
-}
-
-static void ready(mr_net *net, uint32_t index, uint64_t t) {
-    link_state *l = &net->link[net->frames[index].link];
-    if (l->armed || l->free_at > t)
-        wait_for(net, l, index);
-    else
-        start(net, l, index, t);
 }
 
 static void freed(mr_net *net, link_state *l, uint64_t t) {

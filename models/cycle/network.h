@@ -16,8 +16,7 @@
  *  - store-and-forward: a frame is ready at the next link when its last byte is in, plus
  *    switch_latency; cut-through: when its first `cut_bytes` are in, plus switch_latency, and the
  *    frame then holds the next link at least until its last byte has come through the switch;
- *  - of frames that become ready at one tick the first sent comes first; a link that becomes free
- *    at that tick chooses among all of them, an idle link takes the first.
+ *  - of frames of one class that become ready at one tick the first sent comes first.
  *
  * A send does not return the arrival: a frame sent later by another endpoint may reach the shared
  * egress first. Arrivals are taken from mr_net_poll in the order of time instead, which makes them
@@ -68,7 +67,7 @@ typedef struct {
 typedef struct {
     uint64_t sent_frames, sent_bytes, received_frames, received_bytes; /* of the endpoint */
     uint64_t out_busy, in_busy; /* ticks its two host links were held */
-    uint64_t in_peak;           /* most bytes that waited for the link towards it */
+    uint64_t in_peak;           /* most bytes in the queue of the link towards it */
 } mr_net_count;
 
 /* What the network refuses, as a sentence; NULL when it is sound. */

@@ -95,7 +95,7 @@ TEST(Network, TwoSendersQueueAtTheEgress) {
     LONGS_EQUAL(220, all[0].time);
     LONGS_EQUAL(1, all[0].tag);
     LONGS_EQUAL(320, all[1].time);
-    LONGS_EQUAL(100, mr_net_counters(net, 2).in_peak);
+    LONGS_EQUAL(200, mr_net_counters(net, 2).in_peak);
     LONGS_EQUAL(200, mr_net_counters(net, 2).in_busy);
     LONGS_EQUAL(100, mr_net_counters(net, 1).out_busy);
 }
@@ -124,13 +124,15 @@ TEST(Network, UrgentPassesWhatWaitsAndNotWhatIsOnTheLink) {
     LONGS_EQUAL(330, all[2].time);
 }
 
-TEST(Network, ALinkThatFreesChoosesAmongAllThatIsReadyThen) {
+TEST(Network, ALinkChoosesAmongAllThatIsReadyAtThatTick) {
     make(plain(2));
     send(net, 0, 1, 100, 0, MR_NET_BULK, 1);
     send(net, 0, 1, 100, 10, MR_NET_BULK, 2);
     send(net, 0, 1, 10, 100, MR_NET_URGENT, 3); /* ready at the tick at which the link frees */
-    auto all = drain(net);
-    LONGS_EQUAL(3, all[1].tag);
+    LONGS_EQUAL(3, drain(net)[1].tag);
+    send(net, 0, 1, 100, 5000, MR_NET_BULK, 4); /* and on an idle link */
+    send(net, 0, 1, 10, 5000, MR_NET_URGENT, 5);
+    LONGS_EQUAL(5, drain(net)[0].tag);
 }
 
 TEST(Network, AFastLinkBehindASlowOneWaitsForTheLastByte) {
@@ -230,15 +232,12 @@ std::map<uint64_t, uint64_t> slowly(const std::vector<Sent> &sent, size_t n, uin
             for (Queue &q : level ? down : up) {
                 if (q.busy_until > t)
                     continue;
-                /* an idle link takes the first sent; one that frees, or has a queue, looks at the
-                   class first, then at who has waited longest */
                 auto best = q.waits.end();
-                bool frees = q.busy_until == t;
                 for (auto w = q.waits.begin(); w != q.waits.end(); ++w) {
                     if (w->first > t)
                         continue;
                     auto key = [&](const std::pair<uint64_t, uint64_t> &x) {
-                        return std::make_tuple(frees ? sent[x.second].klass : 0, x.first, x.second);
+                        return std::make_tuple(sent[x.second].klass, x.first, x.second);
                     };
                     if (best == q.waits.end() || key(*w) < key(*best))
                         best = w;
