@@ -12,7 +12,7 @@ package nic_pkg;
   localparam int unsigned SLOT_W = 6;
   localparam int unsigned PARK = 512;        // contributions that wait for their turn
   localparam int unsigned NET_BUFS = 640;    // frame buffers of a network port
-  localparam int unsigned HOST_BUFS = 128;
+  localparam int unsigned HOST_BUFS = 256;    // the host: its own share of up to 64 slots, three full queues
   localparam int unsigned BUF_W = 10;
   localparam int unsigned BUF_BEATS = 144;   // 9,216 bytes: Ethernet, tag, IPv4 with options, UDP 9,000
   localparam int unsigned BEAT_W = 8;
