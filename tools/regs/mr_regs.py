@@ -9,7 +9,8 @@ Yosys 0.23 does not read, hence this one, which writes the project's synthesisab
 
 What it understands: registers of 32 or 64 bits, fields written and read by software (`sw = rw`,
 `hw = r`: an output port) or only read by it (`sw = r`, `hw = w`: an input port), and the four
-ap_ctrl_hs registers at 0x00..0x0C, whose special behaviour lives in rtl/common/mr_ap_ctrl.sv.
+ap_ctrl_hs registers at 0x00..0x0C, whose special behaviour lives in rtl/common/mr_ap_ctrl.sv. A
+field with `swmod` also has a port <name>_swmod_o, high in the first cycle in which a written value stands.
 Anything else in the source is an error, never a silent difference.
 """
 import argparse
@@ -36,6 +37,7 @@ class Field:
         self.desc = node.get_property("desc", default="") or ""
         self.software_writes = node.is_sw_writable
         self.reset = node.get_property("reset", default=0) or 0
+        self.swmod = bool(node.get_property("swmod", default=False))
         whole = self.lsb == 0 and self.width == reg.width
         self.port = reg.name.lower() + ("" if whole else "_" + self.name.lower())
         self.whole = whole
@@ -88,6 +90,8 @@ def load(path):
             ro = node_field.is_hw_writable and not node_field.is_sw_writable
             if not (rw or ro):
                 fail(f"{path}: {reg.name}.{node_field.inst_name}: neither sw=rw,hw=r nor sw=r,hw=w")
+            if node_field.get_property("swmod") and (ro or reg.width != 32):
+                fail(f"{path}: {reg.name}.{node_field.inst_name}: swmod is for 32-bit registers that software writes")
             if ro and node_field.get_property("reset") is not None:
                 fail(f"{path}: {reg.name}.{node_field.inst_name}: a reset value of an input")
         reg.special = special
@@ -128,6 +132,8 @@ def write_sv(top, ap, regs, mark, addr_width):
                   decl("input ", 1, "ap_done_i"), decl("input ", 1, "ap_idle_i"),
                   decl("output", 1, "interrupt_o")]
     ports += [decl("output", f.width, f.port + "_o") for _, f in outs]
+    mods = [(r, f) for r, f in outs if f.swmod]
+    ports += [decl("output", 1, f.port + "_swmod_o") for _, f in mods]
     ports += [decl("input ", f.width, f.port + "_i") for _, f in ins]
     o.append(",\n".join("    " + p for p in ports))
     o += [");", ""]
@@ -160,11 +166,14 @@ def write_sv(top, ap, regs, mark, addr_width):
         o.append(f"    logic {bits(f.width):7}{f.port}_q;")
     for _, f in outs:
         o.append(f"    assign {f.port}_o = {f.port}_q;")
+    word = lambda off: f"{a - 2}'h{off >> 2:X}"
+    for r, f in mods:
+        o += [f"    logic       {f.port}_swmod_q;", f"    assign {f.port}_swmod_o = {f.port}_swmod_q;",
+              f"    always_ff @(posedge clk_i) {f.port}_swmod_q <= rst_ni && wr_en && wr_addr == {word(r.offset)};"]
     o += ["", "    always_ff @(posedge clk_i) begin", "        if (!rst_ni) begin"]
     for _, f in outs:
         o.append(f"            {f.port}_q <= {f.width}'h{f.reset:X};")
     o += ["        end else if (wr_en) begin", "            case (wr_addr)"]
-    word = lambda off: f"{a - 2}'h{off >> 2:X}"
     for r in plain:
         if not any(f.software_writes for f in r.fields):
             continue

@@ -4,3 +4,5 @@ set -eu
 mkdir -p docs
 python3 tools/regs/mr_regs.py rtl/rgu/rgu.rdl --sv rtl/rgu/rgu_regs.sv \
     --header host/include/millrace/rgu_regs.h --doc docs/rgu-registers.md
+python3 tools/regs/mr_regs.py rtl/nic/nic.rdl --sv rtl/nic/nic_regs.sv \
+    --header host/include/millrace/nic_regs.h --doc docs/nic-registers.md
