@@ -85,6 +85,13 @@ int mr_gnic_node(mr_gnic *nic, unsigned rank, const uint8_t mac[6], uint32_t ip,
     return 0;
 }
 
+int mr_gnic_node_remove(mr_gnic *nic, unsigned rank) {
+    if (rank >= MR_GNIC_NODES)
+        return -1;
+    nic->nodes[rank].valid = false;
+    return 0;
+}
+
 /* Slots of a job whose row changes have lost their meaning. */
 static void drop_slots(mr_gnic *nic, uint16_t job) {
     for (slot *s = nic->slots; s < nic->slots + MR_GNIC_SLOTS; s++)

@@ -47,6 +47,7 @@ void mr_gnic_set_timers(mr_gnic *nic, uint64_t rto, uint64_t slot_timeout);
 /* ip in host order; netport: the network port that leads to it, 0 or 1. */
 int mr_gnic_node(mr_gnic *nic, unsigned rank, const uint8_t mac[6], uint32_t ip, uint16_t udp_port,
                  int netport);
+int mr_gnic_node_remove(mr_gnic *nic, unsigned rank);
 /* Writes or replaces the row of a job; members in any order, count 1..32, root among them. */
 int mr_gnic_job(mr_gnic *nic, uint16_t job, const uint8_t *members, unsigned count, unsigned root);
 int mr_gnic_job_remove(mr_gnic *nic, uint16_t job);
