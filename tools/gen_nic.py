@@ -36,6 +36,7 @@ def systemverilog(d):
     out = [head("//"), "// Names and numbers of the Millrace frame, its fates, counters and events.\n"]
     out.append("// A header is held as logic [255:0] with byte 0 in [255:248]; H_<FIELD>_HI is a field's top bit.\n")
     out.append("package nic_frame_pkg;\n")
+    out.append("    // A block uses only some of its unit's numbers.\n    /* verilator lint_off UNUSEDPARAM */\n")
 
     def const(name, width, value, doc=""):
         out.append(f"    localparam logic [{width - 1}:0] {name} = {width}'d{value};"
@@ -67,7 +68,7 @@ def systemverilog(d):
         out.append(f"    localparam int unsigned CNT_{c['name'].upper()} = {i};\n")
     out.append(f"    localparam int unsigned FATES = {len(d['fates'])};\n")
     out.append(f"    localparam int unsigned COUNTERS = {len(all_counters(d))};\n")
-    out.append("endpackage\n")
+    out.append("    /* verilator lint_on UNUSEDPARAM */\nendpackage\n")
     return "".join(out)
 
 

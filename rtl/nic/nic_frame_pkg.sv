@@ -2,6 +2,8 @@
 // Names and numbers of the Millrace frame, its fates, counters and events.
 // A header is held as logic [255:0] with byte 0 in [255:248]; H_<FIELD>_HI is a field's top bit.
 package nic_frame_pkg;
+    // A block uses only some of its unit's numbers.
+    /* verilator lint_off UNUSEDPARAM */
     localparam logic [15:0] UDP_PORT = 16'd19794;
     localparam logic [7:0] VERSION = 8'd1;
     localparam int unsigned HEADER_BYTES = 32;
@@ -137,4 +139,5 @@ package nic_frame_pkg;
     localparam int unsigned CNT_UNACKNOWLEDGED = 42;
     localparam int unsigned FATES = 26;
     localparam int unsigned COUNTERS = 43;
+    /* verilator lint_on UNUSEDPARAM */
 endpackage
