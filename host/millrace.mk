@@ -6,7 +6,7 @@ ALL += $(MILLRACE)
 
 $(MILLRACE): $(call objs,$(CLI_SRC)) $(LIBMILLRACE_A) $(GOLDEN_LIB)
 	@echo "  LINK  $@"
-	@$(CC) -o $@ $^ $(HOST_LIBS)
+	@$(CC) -o $@ $^ $(HOST_LIBS) -lpcap
 
 .PHONY: bench-lm
 bench-lm: $(MILLRACE)

@@ -13,6 +13,7 @@
 #define HOST_NIC_CONFIG_H
 
 #include <millrace/millrace.h>
+#include <millrace/nic_frame.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,8 +23,7 @@ enum {
     MR_NIC_MAX_NODES = 256,
     MR_NIC_MAX_JOBS = 32,
     MR_NIC_MAX_MEMBERS = 32,
-    MR_NIC_MAX_KV = 262144,
-    MR_NIC_KV_PAGE = 4096
+    MR_NIC_MAX_KV = 262144
 };
 
 typedef struct mr_nic_node_row {

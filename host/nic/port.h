@@ -1,33 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* clang-format off: a table */
 /*
  * The way to a cluster of NICs: one table of operations, whoever implements it.
  *
- * A link holds `nodes` NICs, numbered from 0 (which rank each has, its tables say; where nothing
- * speaks against it, its number), network port 0 of each on one port of a
- * switch (network port 1 is not connected). Every NIC has its own host side: a frame stream in each
- * direction, an event stream, a command port and KV memory. Links are opened by
+ * A link holds `nodes` NICs, numbered from 0; the operations call that number `rank`, which it is
+ * where the tables say nothing else. Network port 0 of each is on one port of a switch, network
+ * port 1 is not connected. Every NIC has its own host side: a frame stream in each direction, an
+ * event stream, a command port and KV memory. Links are opened by
  *
  *   golden?KEY=VALUE&...    golden NICs (models/golden/nic.h) and the switch model, in this process
  *   sim:nic?KEY=VALUE&...   Verilated NICs (rtl/kernels/nic_kernel.sv) and the same switch model
  *
- *   nodes=N        1..64 golden, 1..16 simulated                                  (default 1)
+ *   nodes=N        1..64 golden, 1..16 simulated                                   (default 1)
  *   seed=N         seeds every random decision of the switch, and of the simulator (default 1)
- *   loss=P dup=P reorder=P corrupt=P   probability of each fault a frame, 0..1      (default 0)
- *   stall=P        probability that a switch port pauses after a frame, 0..1        (default 0)
- *   latency=N      cycles from a frame's last byte into the switch to its first out (default 100)
- *   bandwidth=B    bytes a cycle of every switch port, 1..64                       (default 50)
- *   open=1         no switch: network frames go in by inject() and come out by capture(), both
- * ports memory=MIB     KV memory of a NIC, 1..1048576                                  (default 64)
+ *   loss=P dup=P reorder=P corrupt=P   probability of each fault a frame, 0..1     (default 0)
+ *   stall=P        probability that a switch port pauses after a frame, 0..1       (default 0)
+ *   latency=N      cycles a frame spends on the cable and in the switch            (default 100)
+ *   bandwidth=B    bytes a cycle of every cable, 1..64                             (default 50)
+ *   open=1         no switch: network frames go in by inject() and come out by capture()
+ *   memory=MIB     KV memory of a NIC, 1..1048576                                  (default 64)
  *   trace=FILE xinit=zero|ones|random   sim:nic, debug build only: FST waveform, initial values
  *
  * The same options and the same calls give the same run, cycle by cycle. A link is used by one
  * thread at a time. Failing calls set mr_last_error() (error.h). After MR_DEVICE_LOST, which an
  * assertion of the RTL or the end of the simulator is, every further call returns MR_DEVICE_LOST.
  */
+/* clang-format on */
 #ifndef HOST_NIC_PORT_H
 #define HOST_NIC_PORT_H
 
 #include <millrace/millrace.h>
+#include <millrace/nic_desc.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,7 +38,6 @@ extern "C" {
 
 enum {
     MR_NIC_FRAME_MAX = 9216, /* bytes of the longest frame that a NIC keeps */
-    MR_NIC_DESC_BYTES = 64,  /* one command descriptor, host/nic/tables.h */
     MR_NIC_EVENT_BYTES = 64
 };
 
@@ -47,6 +49,7 @@ typedef struct mr_nic_wire {
     uint64_t fcs;     /* dropped by the link's FCS: damage that no checksum of the frame covers */
     uint64_t flooded; /* destination unknown: sent to every other port */
     uint64_t full;    /* dropped because a port's queue was full */
+    uint64_t refused; /* dropped because they would go back to where they came from */
 } mr_nic_wire;
 
 typedef struct mr_nic_link mr_nic_link;
@@ -71,8 +74,9 @@ typedef struct mr_nic_link_ops {
     /* The oldest event, MR_NIC_EVENT_BYTES bytes; *got tells whether there was one. */
     mr_status (*event)(mr_nic_link *l, unsigned rank, uint8_t *event, bool *got);
 
-    /* Executes `n` descriptors of 64 bytes in order; all of them have taken effect on return.
-     * Simulated time passes as on a board. */
+    /* Executes `n` descriptors (nic_desc.h, MR_NIC_DESC_BYTES each) in order; all of them have
+     * taken effect on return. Simulated time passes as on a board. The link fills in the kv_base of
+     * OPTIONS descriptors: page 0 is the start of its KV memory. */
     mr_status (*command)(mr_nic_link *l, unsigned rank, const uint8_t *descs, size_t n);
 
     /* The counter with this index (MR_NIC_CNT_*, names in mr_nic_counter_names). */
