@@ -178,6 +178,58 @@ package nic_pkg;
   } dir_t;
   localparam int unsigned DIR_W = 126; // bits of dir_t
 
+  // What a slot knows of its operation.
+  typedef struct packed {
+    logic [7:0]   opcode;   // of the contributions
+    logic [7:0]   dtype;
+    logic [7:0]   shards;
+    logic [1:0]   rop;
+    logic [15:0]  heads;
+    logic [15:0]  dim;
+    logic [4:0]   job_row;
+    logic [4:0]   lowest;   // member index that epoch is from
+    logic [31:0]  epoch;
+    logic         reliable; // some contribution had bit 3
+    logic         everyone; // or bit 6
+    logic [13:0]  len;      // payload bytes of the result
+    logic [111:0] key;
+  } slot_t;
+  localparam int unsigned SLOT_ROW_W = 228; // bits of slot_t
+
+  // What happens to a frame or an operation at the end of the dispatch pipeline.
+  localparam logic [1:0] WORK_FRAME = 2'd0;
+  localparam logic [1:0] WORK_RESEND = 2'd1;   // a result to the ranks that are silent
+  localparam logic [1:0] WORK_SILENT = 2'd2;   // they stayed silent: give up
+  localparam logic [1:0] WORK_TIMEOUT = 2'd3;  // contributions are missing: give up
+
+  // What is to be done for it. Port masks: bit 0 network 0, bit 1 network 1, bit 2 the own host.
+  typedef struct packed {
+    logic [5:0]  fate;
+    logic [2:0]  raw;       // the frame as it is
+    logic [2:0]  copy;      // its payload under new headers, to members
+    logic [31:0] members;   // of a copy or a result, the own one not
+    logic        forward;   // a copy gets bit 7
+    logic [2:0]  answer;    // ACK or NACK to the sender
+    logic        nack;
+    logic [2:0]  reason;
+    logic [31:0] epoch;     // NACK's current epoch
+    logic [2:0]  result;
+    logic        again;     // a resend of the result
+    logic [2:0]  serve;     // KV_DATA
+    logic        store;     // KV_WRITE to memory
+    logic        put;       // into a slot
+    logic        complete;  // which is complete then
+    logic        payload;   // and has a payload to fold
+    logic        kill;      // the slot's time is over
+    logic        quiet;     // the silent ranks change
+    logic [31:0] silent;    // to these
+    logic        ev;
+    logic [7:0]  ev_type;
+    logic [7:0]  ev_opcode;
+    logic [31:0] ev_ranks;
+  } act_t;
+  localparam int unsigned ACT_W = 178; // bits of act_t
+
   // The key of an operation.
   /* verilator lint_off UNUSEDSIGNAL */ // the rest of the header is not the key
   function automatic logic [KEY_W-1:0] key_of(input logic [HDR_W-1:0] h);
