@@ -31,6 +31,7 @@ module nic_slots (
     input  nic_pkg::slot_t       put_row_i,
     input  logic [31:0]          put_in_i,
     input  logic                 put_done_i, // it completes the slot
+    input  logic                 put_payload_i,
     // the ranks still to acknowledge
     input  logic                 silent_valid_i,
     input  logic [31:0]          silent_i,
@@ -43,6 +44,10 @@ module nic_slots (
     input  logic [5:0]           push_slot_i,
     input  logic [2:0]           left_i,
     input  logic [17:0]          left_slot_i,
+    // a row of the job table changes: its slots have lost their meaning
+    input  logic                 drop_valid_i,
+    input  logic [4:0]           drop_row_i,
+    output logic [63:0]          kill_o,         // slots whose contributions nobody will fold
     // any slot, for the timer
     input  logic [5:0]           scan_slot_i,
     output logic                 scan_filling_o,
@@ -50,7 +55,7 @@ module nic_slots (
     output logic                 scan_held_o,   // done, and some port still holds the result
     input  logic [5:0]           op_slot_i,
     output logic [nic_pkg::KEY_W-1:0] op_key_o,
-    output logic [6:0]           used_o,
+    output logic                 pool_full_o,    // PARK contributions wait for lower ranks
     output logic                 settled_o      // no slot is between complete and sent, or killed
 );
     localparam int unsigned Slots = nic_pkg::SLOTS;
@@ -58,6 +63,7 @@ module nic_slots (
     logic [nic_pkg::KEY_W-1:0]      key_mem [0:Slots-1];
     logic [nic_pkg::SLOT_ROW_W-1:0] row_mem [0:Slots-1];
     logic [31:0]                    in_mem [0:Slots-1];
+    logic [4:0]                     job_mem [0:Slots-1];
     logic [31:0]                    silent_mem [0:Slots-1];
     logic [Slots-1:0] filling_q, done_q, kill_q, quiet_q, used;
     logic [Slots-1:0] pend0_q, pend1_q, pendh_q, pend;
@@ -122,6 +128,7 @@ module nic_slots (
         if (put_valid_i) begin
             if (!hit_q) key_mem[slot_q] <= put_row_i.key;
             row_mem[slot_q] <= put_row_i;
+            job_mem[slot_q] <= put_row_i.job_row;
             in_mem[slot_q]  <= put_in_i;
         end
         if (silent_valid_i) silent_mem[slot_q] <= silent_i;
@@ -142,9 +149,15 @@ module nic_slots (
         end
     end
 
-    logic [Slots-1:0] killed, pushed, put, silenced, ended;
+    logic [Slots-1:0] killed, pushed, put, silenced, ended, of_job;
+    always_comb begin
+        of_job = '0;
+        if (drop_valid_i)
+            for (int unsigned s = 0; s < Slots; s++) of_job[s] = used[s] && job_mem[s] == drop_row_i;
+    end
     assign put = put_valid_i ? here : '0;
-    assign ended = kill_valid_i ? here : '0;
+    assign ended = (kill_valid_i ? here : '0) | (of_job & filling_q);
+    assign kill_o = ended;
     assign silenced = silent_valid_i ? here : '0;
     assign killed = killed_valid_i ? 64'd1 << killed_slot_i : '0;
     assign pushed = 64'd1 << push_slot_i;
@@ -161,7 +174,8 @@ module nic_slots (
             filling_q <= (filling_q | (put_done_i ? '0 : put)) & ~(put_done_i ? put : '0) & ~ended;
             done_q    <= (done_q | (put_done_i ? put : '0) | killed) & ~freed;
             kill_q    <= (kill_q | ended) & ~killed;
-            quiet_q   <= ((quiet_q & ~silenced) | (silent_i == '0 ? silenced : '0) | killed) & ~freed;
+            quiet_q   <= ((quiet_q & ~silenced) | (silent_i == '0 ? silenced : '0) | killed |
+                (of_job & done_q)) & ~freed;
             pend0_q   <= (pend0_q & ~(left_i[0] ? 64'd1 << left_slot_i[5:0] : '0)) | (push_i[0] ? pushed : '0);
             pend1_q   <= (pend1_q & ~(left_i[1] ? 64'd1 << left_slot_i[11:6] : '0)) | (push_i[1] ? pushed : '0);
             pendh_q   <= (pendh_q & ~(left_i[2] ? 64'd1 << left_slot_i[17:12] : '0)) | (push_i[2] ? pushed : '0);
@@ -174,9 +188,31 @@ module nic_slots (
     assign scan_held_o    = done_q[scan_slot_i] && pend[scan_slot_i];
     assign op_key_o       = key_mem[op_slot_i];
     assign settled_o      = (kill_q | pend | over) == '0;
-    always_comb begin
-        used_o = '0;
-        for (int unsigned s = 0; s < Slots; s++) used_o = used_o + {6'd0, used[s]};
+
+    // ---- the parking pool: contributions behind a gap of a filling slot; a barrier's have no payload
+    function automatic logic [5:0] parked(input logic [31:0] have);
+        logic [31:0] behind;
+        behind = have & (have + 32'd1);
+        parked = 6'd0;
+        for (int unsigned m = 0; m < 32; m++) parked = parked + {5'd0, behind[m]};
+    endfunction
+    localparam int unsigned ParkW = $clog2(nic_pkg::PARK + 1);
+    logic [ParkW-1:0] parked_q;
+    logic [5:0]       parked_was, parked_is, parked_gone;
+    logic             barrier_killed;
+    assign parked_was = hit_q ? parked(in_q) : 6'd0;
+    assign parked_is = put_done_i ? 6'd0 : parked(put_in_i);
+    assign parked_gone = parked(in_mem[killed_slot_i]);
+    assign barrier_killed = barrier_q[killed_slot_i];
+    assign pool_full_o = parked_q == ParkW'(nic_pkg::PARK);
+    logic [Slots-1:0] barrier_q;
+    always_ff @(posedge clk_i) begin
+        if (put_valid_i) barrier_q[slot_q] <= !put_payload_i;
+        if (!rst_ni) parked_q <= '0;
+        else
+            parked_q <= parked_q +
+                (put_valid_i && put_payload_i ? ParkW'(parked_is) - ParkW'(parked_was) : '0) -
+                (killed_valid_i && !barrier_killed ? ParkW'(parked_gone) : '0);
     end
 
     // A slot is completed once, and a port has a slot's result once at a time.
