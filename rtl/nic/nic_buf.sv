@@ -35,6 +35,10 @@ module nic_buf #(
 );
   localparam int unsigned Words = Bufs * nic_pkg::BUF_BEATS;
   localparam int unsigned AddrW = $clog2(Words);
+  localparam int unsigned IdW   = $clog2(Bufs);
+  logic [IdW-1:0] rel_id, ref_id;
+  assign rel_id = rel_buf_i[IdW-1:0];
+  assign ref_id = ref_buf_i[IdW-1:0];
 
   // 144 = 128 + 16
   logic [17:0] wr_word, rd_word;
@@ -55,14 +59,14 @@ module nic_buf #(
   logic [Bufs-1:0] used_q;
   logic [3:0]      done;
   logic            final_rel, idle_ref;
-  assign done = (used_q[rel_buf_i] ? done_mem[rel_buf_i] : 4'd0) + 4'd1;
-  assign final_rel = rel_valid_i && done == set_mem[rel_buf_i];
+  assign done = (used_q[rel_id] ? done_mem[rel_id] : 4'd0) + 4'd1;
+  assign final_rel = rel_valid_i && done == set_mem[rel_id];
   assign idle_ref = ref_valid_i && ref_count_i == 4'd0;
   always_ff @(posedge clk_i) begin
-    if (ref_valid_i) set_mem[ref_buf_i] <= ref_count_i;
-    if (rel_valid_i) done_mem[rel_buf_i] <= final_rel ? 4'd0 : done;
+    if (ref_valid_i) set_mem[ref_id] <= ref_count_i;
+    if (rel_valid_i) done_mem[rel_id] <= final_rel ? 4'd0 : done;
     if (!rst_ni) used_q <= '0;
-    else if (rel_valid_i) used_q[rel_buf_i] <= 1'b1;
+    else if (rel_valid_i) used_q[rel_id] <= 1'b1;
   end
 
   // ---- the free list -----------------------------------------------------------------------------
@@ -116,18 +120,18 @@ module nic_buf #(
     if (!rst_ni) taken_q <= '0;
     else begin
       if (alloc_take_i) begin
-        alloc_there: assert (alloc_valid_o && !taken_q[alloc_id_o]);
-        taken_q[alloc_id_o] <= 1'b1;
+        alloc_there: assert (alloc_valid_o && !taken_q[alloc_id_o[IdW-1:0]]);
+        taken_q[alloc_id_o[IdW-1:0]] <= 1'b1;
       end
       if (drop_valid_i) begin
-        drop_taken: assert (taken_q[drop_buf_i]);
-        taken_q[drop_buf_i] <= 1'b0;
+        drop_taken: assert (taken_q[drop_buf_i[IdW-1:0]]);
+        taken_q[drop_buf_i[IdW-1:0]] <= 1'b0;
       end
-      if (ref_valid_i) ref_taken: assert (taken_q[ref_buf_i]);
-      if (idle_ref) taken_q[ref_buf_i] <= 1'b0;
-      if (rel_valid_i) rel_taken: assert (taken_q[rel_buf_i] && done <= set_mem[rel_buf_i]);
-      if (final_rel) taken_q[rel_buf_i] <= 1'b0;
-      if (rd_en_i) read_taken: assert (taken_q[rd_buf_i]);
+      if (ref_valid_i) ref_taken: assert (taken_q[ref_id]);
+      if (idle_ref) taken_q[ref_id] <= 1'b0;
+      if (rel_valid_i) rel_taken: assert (taken_q[rel_id] && done <= set_mem[rel_id]);
+      if (final_rel) taken_q[rel_id] <= 1'b0;
+      if (rd_en_i) read_taken: assert (taken_q[rd_buf_i[IdW-1:0]]);
       if (push != 3'b000) list_room: assert (&list_full_n);
     end
   end
