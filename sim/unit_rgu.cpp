@@ -1,6 +1,5 @@
 // The rotor generation unit as a simulator library: the Verilated rtl/kernels/rgu_kernel.sv behind
 // sim/sim.h. Every simulator has its own Verilator context.
-#include <cstdarg>
 #include <cstdio>
 #include <cstring>
 #include <deque>
@@ -13,6 +12,7 @@
 #include "sim/axi_memory.hpp"
 #include "sim/options.hpp"
 #include "sim/sim.h"
+#include "sim/verilated_text.hpp"
 #include "verilated.h"
 #if VM_TRACE_FST
 #include "verilated_fst_c.h"
@@ -21,31 +21,6 @@
 #ifndef MR_SIM_XINIT
 #define MR_SIM_XINIT 0 // 1: built with --x-initial unique
 #endif
-
-// What the model that this thread evaluates said: an assertion's text and its $stop.
-static thread_local std::string *model_text;
-static thread_local bool model_stopped;
-
-extern "C" int mr_sim_printf(const char *format, ...) {
-    char line[512];
-    va_list ap;
-    va_start(ap, format);
-    int n = vsnprintf(line, sizeof line, format, ap);
-    va_end(ap);
-    if (model_text && model_text->size() < 2000)
-        *model_text += line;
-    return n;
-}
-
-static void note(const char *file, int line, const char *what) {
-    model_stopped = true;
-    if (model_text && model_text->empty())
-        *model_text = std::string(file) + ":" + std::to_string(line) + ": " + what;
-}
-
-void vl_finish(const char *file, int line, const char *) { note(file, line, "$finish"); }
-void vl_stop(const char *file, int line, const char *) { note(file, line, "$stop"); }
-void vl_fatal(const char *file, int line, const char *, const char *msg) { note(file, line, msg); }
 
 typedef std::vector<uint8_t> frame;
 
@@ -118,8 +93,7 @@ int mr_sim::cycle() {
 
     said.clear();
     Verilated::threadContextp(ctx.get()); // another simulator may have run in this thread
-    model_text = &said;
-    model_stopped = false;
+    impl::listen(&said);
     t->ap_clk = 1;
     ctx->timeInc(1);
     eval();
@@ -141,8 +115,7 @@ int mr_sim::cycle() {
     t->ap_clk = 0;
     ctx->timeInc(1);
     eval();
-    model_text = nullptr;
-    if (model_stopped) {
+    if (impl::stopped()) {
         dead = true;
         size_t end = said.find('\n');
         return fail(MR_SIM_EPROTO, "the simulated unit stopped: " + said.substr(0, end));

@@ -52,6 +52,23 @@ typedef struct mr_nic_wire {
     uint64_t refused; /* dropped because they would go back to where they came from */
 } mr_nic_wire;
 
+/* One stream of one simulated NIC since it was asked for last: what the bench measures. */
+typedef enum mr_nic_stream_id {
+    MR_NIC_IN0,
+    MR_NIC_IN1,
+    MR_NIC_IN_HOST,
+    MR_NIC_OUT0,
+    MR_NIC_OUT1,
+    MR_NIC_OUT_HOST,
+    MR_NIC_STREAMS
+} mr_nic_stream_id;
+
+typedef struct mr_nic_stream {
+    uint64_t frames, beats;
+    uint64_t first, last; /* cycles of the first and the last beat, where there are any */
+    uint64_t waits;       /* cycles with a beat that was not taken */
+} mr_nic_stream;
+
 typedef struct mr_nic_link mr_nic_link;
 
 typedef struct mr_nic_link_ops {
@@ -88,9 +105,9 @@ typedef struct mr_nic_link_ops {
                           size_t bytes);
     uint64_t (*kv_bytes)(const mr_nic_link *l); /* size of the KV memory of one NIC */
 
-    /* Advances time by `most` cycles, or less: it returns at the end of the cycle (golden: of the
-     * moment) in which a frame or an event reached any host, or a frame an open port. A link to a
-     * board returns at once. */
+    /* Advances time by `most` cycles, or less: it returns soon after (within a switch latency) a
+     * frame or an event reached any host, or a frame an open port. A link to a board returns at
+     * once. */
     mr_status (*run)(mr_nic_link *l, uint64_t most);
     uint64_t (*cycles)(const mr_nic_link *l); /* since the link was opened */
 
@@ -104,6 +121,11 @@ typedef struct mr_nic_link_ops {
     mr_status (*pause_host)(mr_nic_link *l, unsigned rank, bool paused);
 
     void (*wire)(const mr_nic_link *l, mr_nic_wire *out);
+
+    /* Simulated NICs only, else MR_UNSUPPORTED: the streams of a NIC, forgetting them; and a
+     * register of its s_axi_control. */
+    mr_status (*streams)(mr_nic_link *l, unsigned rank, mr_nic_stream out[MR_NIC_STREAMS]);
+    mr_status (*reg_read)(mr_nic_link *l, unsigned rank, uint32_t offset, uint32_t *value);
 } mr_nic_link_ops;
 
 /* Every implementation's first member. */

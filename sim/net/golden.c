@@ -253,9 +253,11 @@ static bool pump(golden_link *g) {
         queue *q = &g->nodes[i].out;
         while (q->head && mr_switch_ready(g->sw, i) <= g->now) {
             mr_switch_frame *f = first(q);
-            /* network port 1 is not connected */
-            if (f->port == 0 && !mr_switch_put(g->sw, i, f->data, f->bytes, g->now))
-                g->broken = true;
+            if (f->port == 0) { /* network port 1 is not connected */
+                mr_switch_sent(g->sw, i, f->bytes, g->now);
+                if (!mr_switch_put(g->sw, i, f->data, f->bytes, g->now))
+                    g->broken = true;
+            }
             free(f);
         }
         all = all && !q->head;
@@ -335,6 +337,16 @@ static void golden_wire(const mr_nic_link *l, mr_nic_wire *out) {
     *out = of(l)->sw ? *mr_switch_stats(of(l)->sw) : none;
 }
 
+static mr_status golden_streams(mr_nic_link *l, unsigned rank, mr_nic_stream out[MR_NIC_STREAMS]) {
+    (void)rank, (void)out;
+    return of(l)->o.fail(MR_UNSUPPORTED, "a golden NIC has no streams");
+}
+
+static mr_status golden_reg_read(mr_nic_link *l, unsigned rank, uint32_t offset, uint32_t *value) {
+    (void)rank, (void)offset, (void)value;
+    return of(l)->o.fail(MR_UNSUPPORTED, "a golden NIC has no registers");
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static const mr_nic_link_ops golden_ops = {
@@ -356,6 +368,8 @@ static const mr_nic_link_ops golden_ops = {
     .cut = golden_cut,
     .pause_host = golden_pause,
     .wire = golden_wire,
+    .streams = golden_streams,
+    .reg_read = golden_reg_read,
 };
 
 mr_status mr_golden_link_open(const mr_nic_link_options *o, mr_nic_link **link) {

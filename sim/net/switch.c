@@ -23,7 +23,7 @@ typedef struct {
 struct mr_switch {
     mr_switch_options o;
     mr_net *net;
-    uint64_t random;
+    uint64_t random, stall_random[MAX_PORTS];
     mr_switch_frame **frames; /* by tag; NULL where unused */
     size_t room, unused;      /* where to look for an unused one */
     address *known;
@@ -36,16 +36,20 @@ struct mr_switch {
 };
 
 /* SplitMix64 */
-static uint64_t draw(mr_switch *s) {
-    uint64_t z = s->random += 0x9E3779B97F4A7C15u;
+static uint64_t next_random(uint64_t *state) {
+    uint64_t z = *state += 0x9E3779B97F4A7C15u;
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
     z = (z ^ z >> 27) * 0x94D049BB133111EBu;
     return z ^ z >> 31;
 }
 
-static bool chance(mr_switch *s, double p) {
-    return p > 0 && (double)(draw(s) >> 11) * 0x1p-53 < p;
+static uint64_t draw(mr_switch *s) { return next_random(&s->random); }
+
+static bool happens(uint64_t *state, double p) {
+    return p > 0 && (double)(next_random(state) >> 11) * 0x1p-53 < p;
 }
+
+static bool chance(mr_switch *s, double p) { return happens(&s->random, p); }
 
 /* ---- checksums ------------------------------------------------------------------------------- */
 
@@ -100,9 +104,7 @@ static bool damage(mr_switch *s, uint8_t *f, size_t bytes) {
 /* ---- life ------------------------------------------------------------------------------------ */
 
 mr_switch *mr_switch_create(const mr_switch_options *o) {
-    mr_net_config c = {.endpoints = o->ports,
-                       .host = {.bytes = o->bandwidth, .ticks = 1},
-                       .switch_latency = o->latency};
+    mr_net_config c = {.endpoints = o->ports, .host = {.bytes = o->bandwidth, .ticks = 1}};
     if (!o->ports || o->ports > MAX_PORTS || mr_net_config_error(&c))
         return NULL;
     mr_switch *s = calloc(1, sizeof *s);
@@ -110,6 +112,8 @@ mr_switch *mr_switch_create(const mr_switch_options *o) {
         return NULL;
     s->o = *o;
     s->random = o->seed;
+    for (unsigned i = 0; i < MAX_PORTS; i++)
+        s->stall_random[i] = draw(s);
     s->net = mr_net_create(&c);
     if (!s->net) {
         free(s);
@@ -170,6 +174,7 @@ bool mr_switch_address(mr_switch *s, const uint8_t mac[6], unsigned port) {
 }
 
 void mr_switch_cut(mr_switch *s, unsigned port, bool off) { s->cut[port] = off; }
+uint32_t mr_switch_latency(const mr_switch *s) { return s->o.latency; }
 const mr_nic_wire *mr_switch_stats(const mr_switch *s) { return &s->stats; }
 
 /* ---- frames ---------------------------------------------------------------------------------- */
@@ -238,7 +243,9 @@ static bool send_to(mr_switch *s, unsigned from, unsigned to, const uint8_t *fra
         s->stats.full++;
         return true;
     }
-    uint64_t t = now;
+    /* all of the latency at the start, so that what is put in a window of that length arrives after
+     * it, in whatever order the NICs of the window are worked on */
+    uint64_t t = now + s->o.latency;
     if (chance(s, s->o.reorder)) {
         t += 1 + draw(s) % ORDER_DELAY;
         s->stats.reordered++;
@@ -252,16 +259,19 @@ static bool send_to(mr_switch *s, unsigned from, unsigned to, const uint8_t *fra
     return copy_out(s, from, to, frame, bytes, t + draw(s) % DUP_DELAY, false);
 }
 
-bool mr_switch_put(mr_switch *s, unsigned port, const uint8_t *frame, size_t bytes, uint64_t now) {
-    s->stats.frames++;
-    s->stats.bytes += bytes;
+void mr_switch_sent(mr_switch *s, unsigned port, size_t bytes, uint64_t now) {
     uint64_t begin = s->cable_free[port] > now ? s->cable_free[port] : now;
     s->cable_free[port] =
         begin + (bytes + MR_SWITCH_OVERHEAD + s->o.bandwidth - 1) / s->o.bandwidth;
-    if (chance(s, s->o.stall)) {
+    if (happens(&s->stall_random[port], s->o.stall)) {
         s->stats.stalls++;
-        s->paused[port] = now + 1 + draw(s) % STALL;
+        s->paused[port] = now + 1 + next_random(&s->stall_random[port]) % STALL;
     }
+}
+
+bool mr_switch_put(mr_switch *s, unsigned port, const uint8_t *frame, size_t bytes, uint64_t now) {
+    s->stats.frames++;
+    s->stats.bytes += bytes;
     if (bytes < 14)
         return true; /* no destination: gone */
     for (size_t i = 0; i < s->num_known; i++) {
@@ -281,9 +291,9 @@ bool mr_switch_put(mr_switch *s, unsigned port, const uint8_t *frame, size_t byt
     return ok;
 }
 
-mr_switch_frame *mr_switch_take(mr_switch *s, uint64_t now) {
+mr_switch_frame *mr_switch_take(mr_switch *s, uint64_t until) {
     mr_net_delivery d;
-    while (mr_net_poll(s->net, now, &d)) {
+    while (mr_net_poll(s->net, until, &d)) {
         mr_switch_frame *f = s->frames[d.tag];
         s->frames[d.tag] = NULL;
         if (d.tag < s->unused)
@@ -296,6 +306,7 @@ mr_switch_frame *mr_switch_take(mr_switch *s, uint64_t now) {
         }
         s->stats.delivered++;
         f->port = d.dst;
+        f->cycle = d.time;
         return f;
     }
     return NULL;

@@ -46,7 +46,8 @@ typedef struct mr_switch_options {
 /* A frame on its way, in a queue. */
 typedef struct mr_switch_frame {
     struct mr_switch_frame *next;
-    unsigned port; /* where it comes out */
+    unsigned port;  /* where it comes out */
+    uint64_t cycle; /* when it is there */
     size_t bytes;
     uint8_t data[];
 } mr_switch_frame;
@@ -60,15 +61,20 @@ void mr_switch_destroy(mr_switch *s);
 /* Frames to `mac` leave by `port`; a later call for the same MAC counts. False: no memory. */
 bool mr_switch_address(mr_switch *s, const uint8_t mac[6], unsigned port);
 
-/* The first cycle in which the NIC at this port may send: it must not while its cable is full or
- * stalled. */
+/* The cable's side of sending, which nothing but the port's own frames act on: the first cycle in
+ * which the NIC at this port may send (it must not while its cable is full or stalled), and the
+ * last beat of a frame in cycle `now`. */
 uint64_t mr_switch_ready(const mr_switch *s, unsigned port);
+void mr_switch_sent(mr_switch *s, unsigned port, size_t bytes, uint64_t now);
 
-/* A frame from the NIC at `port`; `now` never goes back over all calls. False: no memory. */
+/* The same frame into the switch; `now` never goes back over all calls. False: no memory. A frame
+ * comes out later than mr_switch_latency() cycles after `now`. */
 bool mr_switch_put(mr_switch *s, unsigned port, const uint8_t *frame, size_t bytes, uint64_t now);
+uint32_t mr_switch_latency(const mr_switch *s);
 
-/* The next frame that is there at cycle `now`; NULL when there is none. The caller frees it. */
-mr_switch_frame *mr_switch_take(mr_switch *s, uint64_t now);
+/* The next frame that is there at cycle `until` or before; NULL when there is none. The caller
+ * frees it. */
+mr_switch_frame *mr_switch_take(mr_switch *s, uint64_t until);
 
 /* The first cycle from which mr_switch_take may have something; false when the switch is empty. */
 bool mr_switch_next(const mr_switch *s, uint64_t *cycle);
