@@ -36,6 +36,10 @@ module nic_buf #(
   localparam int unsigned Words = Bufs * nic_pkg::BUF_BEATS;
   localparam int unsigned AddrW = $clog2(Words);
   localparam int unsigned IdW   = $clog2(Bufs);
+  // the longest frame: Ethernet with a tag, IPv4 with all options, UDP
+  if (nic_pkg::BUF_BEATS * nic_pkg::BEAT_BYTES < 18 + 60 + 8 + nic_frame_pkg::MAX_UDP_PAYLOAD) begin : gen_too_small
+    nic_buffer_is_shorter_than_a_frame u_error ();
+  end
   logic [IdW-1:0] rel_id, ref_id;
   assign rel_id = rel_buf_i[IdW-1:0];
   assign ref_id = ref_buf_i[IdW-1:0];
