@@ -1,8 +1,8 @@
 // Guard, receiver and buffers of a network port (lane 0) and of the host port (lane 1); host_i chooses the
 // lane that sees the stream and that the bench plays dispatch and crossbar for.
 module rx_tb #(
-    parameter int unsigned Bufs = 128, // one long frame is read while seventy short ones come
-    parameter int unsigned MetaDepth = 96
+    parameter int unsigned Bufs = 96, // one long frame is read while seventy short ones come
+    parameter int unsigned MetaDepth = 128
 ) (
     input  logic         clk_i,
     input  logic         rst_ni,
