@@ -14,7 +14,7 @@
 #include "host/core/error.h"
 #include "host/nic/apply.h"
 
-enum { SLICE = 4096, PATIENCE = 4 << 20, FRAME_ROOM = 1 << 18 };
+enum { SLICE = 32, PATIENCE = 4 << 20, FRAME_ROOM = 1 << 18 };
 
 typedef struct {
     const char *config, *in, *out, *host_in, *host_out, *device;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "host/core/error.h"
+#include "host/nic/tables.h"
 
 enum { BATCH = 256, MAX_PAGES = 1 << 20 }; /* descriptors a command; pages with a valid bit */
 
@@ -12,7 +13,7 @@ typedef struct {
     mr_nic_link *l;
     unsigned index;
     size_t n;
-    uint8_t desc[BATCH][MR_NIC_DESC_BYTES];
+    mr_nic_desc desc[BATCH];
 } batch;
 
 static mr_status flush(batch *b) {
@@ -21,113 +22,65 @@ static mr_status flush(batch *b) {
     return n ? b->l->ops->command(b->l, b->index, b->desc[0], n) : MR_OK;
 }
 
-static mr_status next(batch *b, unsigned type, uint8_t **out) {
-    mr_status e = b->n == BATCH ? flush(b) : MR_OK;
-    *out = memset(b->desc[b->n++], 0, MR_NIC_DESC_BYTES);
-    **out = (uint8_t)type;
-    return e;
-}
-
-/* Bits lsb.. of a little-endian descriptor. */
-static void put(uint8_t *desc, unsigned lsb, unsigned width, uint64_t v) {
-    for (unsigned i = 0; i < width; i++)
-        desc[(lsb + i) / 8] |= (uint8_t)((v >> i & 1) << (lsb + i) % 8);
-}
-#define PUT(desc, name, v) put(desc, MR_NIC_D_##name##_LSB, MR_NIC_D_##name##_BITS, v)
-
-static mr_status put_options(batch *b, const mr_nic_settings *s) {
-    uint8_t *d;
-    mr_status e = next(b, MR_NIC_DESC_OPTIONS, &d);
-    PUT(d, OPTIONS_RANK, s->rank);
-    PUT(d, OPTIONS_CHAIN, s->chain);
-    PUT(d, OPTIONS_RTO, s->rto);
-    PUT(d, OPTIONS_SLOT_TIMEOUT, s->slot_timeout);
-    return e;
-}
-
-static mr_status put_node(batch *b, const mr_nic_node_row *n) {
-    uint8_t *d;
-    uint64_t mac = 0;
-    mr_status e = next(b, MR_NIC_DESC_NODE, &d);
-    for (int i = 0; i < 6; i++)
-        mac = mac << 8 | n->mac[i];
-    PUT(d, NODE_RANK, n->rank);
-    PUT(d, NODE_VALID, 1);
-    PUT(d, NODE_PORT, n->port);
-    PUT(d, NODE_IP, n->ip);
-    PUT(d, NODE_MAC, mac);
-    return e;
-}
+/* Room for `n` descriptors, the first of which is b->desc[b->n]. */
+static mr_status room(batch *b, size_t n) { return b->n + n > BATCH ? flush(b) : MR_OK; }
 
 static unsigned member(const mr_nic_job_row *j, unsigned rank) {
     const uint8_t *at = memchr(j->members, (int)rank, j->count);
     return (unsigned)(at - j->members); /* the configuration was checked */
 }
 
-static mr_status put_job(batch *b, const mr_nic_job_row *j, unsigned row) {
-    uint8_t *d;
-    mr_status e = next(b, MR_NIC_DESC_JOB, &d);
-    PUT(d, JOB_ROW, row);
-    PUT(d, JOB_VALID, 1);
-    PUT(d, JOB_COUNT, j->count);
-    PUT(d, JOB_JOB, j->job);
-    PUT(d, JOB_ROOT, member(j, j->root));
-    memcpy(d + MR_NIC_D_JOB_RANKS_LSB / 8, j->members, j->count);
+static mr_status put_options(batch *b, const mr_nic_settings *s) {
+    const mr_nic_options_desc o = {
+        .rank = s->rank, .chain = s->chain, .rto = s->rto, .slot_timeout = s->slot_timeout};
+    mr_status e = room(b, 1);
+    mr_nic_desc_options(b->desc[b->n++], &o);
     return e;
 }
 
-static uint32_t bucket(uint64_t key, int table) {
-    uint32_t b = 0;
-    for (int i = 0; i < MR_NIC_DIR_HASH_BITS; i++)
-        b |= (uint32_t)__builtin_parityll(key & mr_nic_dir_masks[table][i]) << i;
-    return b;
+static mr_status put_node(batch *b, const mr_nic_node_row *n) {
+    mr_nic_node_desc d = {.rank = n->rank, .ip = n->ip, .port = n->port};
+    mr_status e = room(b, 1);
+    memcpy(d.mac, n->mac, 6);
+    mr_nic_desc_node(b->desc[b->n++], &d);
+    return e;
 }
 
-static mr_status place(const mr_nic_kv_row *k, uint8_t *used, uint32_t *slot) {
-    uint64_t key = (uint64_t)k->job << 48 | (uint64_t)k->layer << 32 | k->block;
-    for (unsigned i = 0; i < 4; i++) {
-        unsigned table = i & 1, where = i >> 1;
-        *slot = table << (MR_NIC_DIR_HASH_BITS + 1) | bucket(key, (int)table) << 1 | where;
-        if (!used[*slot]) {
-            used[*slot] = 1;
-            return MR_OK;
-        }
-    }
-    return mr_fail(MR_LIMIT, "the directory has no room for job %u, layer %u, block %u", k->job,
-                   k->layer, k->block);
+static mr_status put_job(batch *b, const mr_nic_job_row *j, unsigned row) {
+    mr_nic_job_desc d = {
+        .row = (uint8_t)row, .job = j->job, .count = j->count, .root = (uint8_t)member(j, j->root)};
+    mr_status e = room(b, 1);
+    memcpy(d.ranks, j->members, j->count);
+    mr_nic_desc_job(b->desc[b->n++], &d);
+    return e;
 }
 
 static mr_status put_kv(batch *b, const mr_nic_config *c, const mr_nic_kv_row *k, unsigned rank,
-                        uint8_t *used, uint32_t *page) {
+                        mr_nic_dir *dir, uint32_t *page) {
     const mr_nic_job_row *j = mr_nic_config_job(c, k->job);
     bool here = k->owner == rank || memchr(k->replicas, (int)rank, k->count);
-    uint32_t named = 1u << member(j, k->owner), slot;
-    uint8_t *d;
-    mr_status e = place(k, used, &slot);
-    if (e == MR_OK)
-        e = next(b, MR_NIC_DESC_DIR, &d);
-    if (e != MR_OK)
-        return e;
+    mr_nic_dir_entry d = {.job = k->job,
+                          .layer = k->layer,
+                          .block = k->block,
+                          .owner = (uint8_t)member(j, k->owner),
+                          .named = 1u << member(j, k->owner),
+                          .epoch = k->epoch,
+                          .bytes = k->bytes,
+                          .page = here ? *page : 0};
+    size_t steps = 0;
     for (unsigned i = 0; i < k->count; i++)
-        named |= 1u << member(j, k->replicas[i]);
-    PUT(d, DIR_VALID, 1);
-    PUT(d, DIR_CLEAR, here);
-    PUT(d, DIR_SLOT, slot);
-    PUT(d, DIR_JOB, k->job);
-    PUT(d, DIR_LAYER, k->layer);
-    PUT(d, DIR_BLOCK, k->block);
-    PUT(d, DIR_EPOCH, k->epoch);
-    PUT(d, DIR_BYTES, k->bytes);
-    PUT(d, DIR_NAMED, named);
-    PUT(d, DIR_PAGE, here ? *page : 0);
-    PUT(d, DIR_OWNER, member(j, k->owner));
+        d.named |= 1u << member(j, k->replicas[i]);
     if (here)
         *page += (uint32_t)(((uint64_t)k->bytes + MR_NIC_KV_PAGE - 1) / MR_NIC_KV_PAGE);
-    return MR_OK;
+    mr_status e = room(b, MR_NIC_DIR_STEPS);
+    if (e == MR_OK)
+        e = mr_nic_dir_put(dir, &d, here, &b->desc[b->n], &steps);
+    b->n += steps;
+    return e;
 }
 
 static mr_status put_all(batch *b, const mr_nic_config *c, const mr_nic_settings *s,
-                         uint8_t *used) {
+                         mr_nic_dir *dir) {
     uint32_t page = 0;
     mr_status e = put_options(b, s);
     for (size_t i = 0; i < c->num_nodes && e == MR_OK; i++)
@@ -135,7 +88,7 @@ static mr_status put_all(batch *b, const mr_nic_config *c, const mr_nic_settings
     for (size_t i = 0; i < c->num_jobs && e == MR_OK; i++)
         e = put_job(b, &c->jobs[i], (unsigned)i);
     for (size_t i = 0; i < c->num_kv && e == MR_OK; i++)
-        e = put_kv(b, c, &c->kv[i], s->rank, used, &page);
+        e = put_kv(b, c, &c->kv[i], s->rank, dir, &page);
     return e == MR_OK ? flush(b) : e;
 }
 
@@ -148,15 +101,15 @@ mr_status mr_nic_apply(mr_nic_link *l, unsigned index, const mr_nic_config *c,
         return mr_fail(MR_LIMIT, "kv: rank %u holds %llu pages of 4096 bytes, its NIC has %llu",
                        s->rank, (unsigned long long)pages, (unsigned long long)room);
     batch *b = malloc(sizeof *b);
-    uint8_t *used = calloc(4u << MR_NIC_DIR_HASH_BITS, 1);
-    mr_status e = b && used ? MR_OK : mr_fail(MR_OUT_OF_MEMORY, "out of memory");
+    mr_nic_dir *dir = mr_nic_dir_create(MR_NIC_DIR_HASH_BITS);
+    mr_status e = b && dir ? MR_OK : mr_fail(MR_OUT_OF_MEMORY, "out of memory");
     if (e == MR_OK) {
         b->l = l;
         b->index = index;
         b->n = 0;
-        e = put_all(b, c, s, used);
+        e = put_all(b, c, s, dir);
     }
     free(b);
-    free(used);
+    mr_nic_dir_destroy(dir);
     return e;
 }
