@@ -1,0 +1,11 @@
+# The tables of the NIC and its KV engines. The directory is built at its full size: 524,288 places.
+NIC_TABLE_PKGS := rtl/nic/nic_frame_pkg.sv rtl/nic/nic_pkg.sv rtl/nic/nic_desc_pkg.sv
+NIC_TABLES_C := host/nic/tables.c host/core/error.c
+
+# $(1) name, $(2) top, $(3) bench, $(4) more objects, $(5) Verilator flags
+define nic_table_test
+$(eval $(call rtl_test,rtl/nic/$(1),$(2),$(NIC_TABLE_PKGS) rtl/nic/$(2).sv,tests/rtl/nic/$(3),$(4),-O3 $(5)))
+endef
+$(call nic_table_test,dir,nic_dir,dir.cpp,$(call objs,$(NIC_TABLES_C)),-GBucketBits=17)
+$(call nic_table_test,dir_trace,nic_dir,dir_trace.cpp,$(call objs,$(NIC_TABLES_C)),-GBucketBits=17)
+$(BUILD)/tests/rtl/nic/dir $(BUILD)/tests/rtl/nic/dir_trace: tests/rtl/nic/dir_bench.hpp
