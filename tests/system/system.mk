@@ -5,3 +5,4 @@ $(eval $(call script_test,system/contract,tests/system/contract.py,$(SYSTEM_SUPP
 $(eval $(call script_test,system/seed_elsewhere,tests/system/seed_elsewhere.py,tests/system/harness.py $(MILLRACE)))
 $(eval $(call script_test,system/arithmetic_page,tests/system/arithmetic_page.py,tests/system/seed_elsewhere.py \
 	tests/system/harness.py $(MILLRACE)))
+$(eval $(call script_test,system/nic_page,tests/system/nic_page.py,docs/examples/decode_step.py docs/nic.md $(MILLRACE)))
