@@ -9,3 +9,5 @@ endef
 $(call nic_table_test,dir,nic_dir,dir.cpp,$(call objs,$(NIC_TABLES_C)),-GBucketBits=17)
 $(call nic_table_test,dir_trace,nic_dir,dir_trace.cpp,$(call objs,$(NIC_TABLES_C)),-GBucketBits=17)
 $(BUILD)/tests/rtl/nic/dir $(BUILD)/tests/rtl/nic/dir_trace: tests/rtl/nic/dir_bench.hpp
+
+$(eval $(call rtl_test,rtl/nic/late,late_tb,$(NIC_TABLE_PKGS) tests/rtl/nic/late_tb.sv,tests/rtl/nic/late.cpp,,-O3))
