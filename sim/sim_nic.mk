@@ -4,7 +4,7 @@
 # Assertions are alive in both.
 SIM_NIC := $(SIM_LIBDIR)/libmr_sim_nic.so
 SIM_NIC_DEBUG := $(SIM_LIBDIR)/libmr_sim_nic_debug.so
-ifneq ($(wildcard rtl/kernels/nic_kernel.sv),)
+ifneq ($(and $(wildcard rtl/kernels/nic_kernel.sv),$(wildcard rtl/nic/nic_tx.sv),$(wildcard rtl/nic/nic_xbar.sv)),)
 ALL += $(SIM_NIC)
 endif
 

@@ -4,8 +4,26 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "host/nic/port.h"
+
+/* A cluster of NICs is no mr_device: mr_nic_open() and the nic commands take it. */
+static const char nic_uri[] = "sim:nic";
+
+static mr_device_info nic_device(void) {
+    mr_device_info d = {.max_devices = 16};
+    snprintf(d.uri, sizeof d.uri, "%s", nic_uri);
+    d.available = mr_nic_sim_there() == MR_OK;
+    if (d.available)
+        snprintf(d.name, sizeof d.name, "compute-NICs, simulated from their RTL");
+    else
+        snprintf(d.reason, sizeof d.reason, "%s", mr_last_error());
+    return d;
+}
+
 static json_t *describe(const mr_device_info *d) {
     json_t *caps = json_array();
+    if (!strcmp(d->uri, nic_uri) && d->available)
+        json_array_append_new(caps, json_string("nic"));
     if (d->caps & MR_CAP_RGU)
         json_array_append_new(caps, json_string("rgu"));
     if (d->caps & MR_CAP_KERNELS)
@@ -34,8 +52,9 @@ int cli_devices(int argc, char **argv) {
     if (s != MR_OK)
         return cli_fail(s);
     json_t *all = json_array();
-    for (size_t i = 0; i < count; i++) {
-        const mr_device_info *d = &list[i];
+    const mr_device_info nic = nic_device();
+    for (size_t i = 0; i <= count; i++) {
+        const mr_device_info *d = i < count ? &list[i] : &nic;
         if (json)
             json_array_append_new(all, describe(d));
         else if (d->available)

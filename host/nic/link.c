@@ -95,13 +95,24 @@ static mr_status set(mr_nic_link_options *o, const mr_drv_option *given, bool si
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
+static mr_status library_path(const char *kind, char path[PATH_MAX + 64]) {
+    snprintf(path, PATH_MAX + 64, "%s/libmr_sim_nic%s.so", mr_driver_host()->library_dir, kind);
+    return access(path, F_OK) == 0
+               ? MR_OK
+               : mr_fail(MR_UNAVAILABLE, "the simulated unit is not there: no %s", path);
+}
+
+mr_status mr_nic_sim_there(void) {
+    char path[PATH_MAX + 64];
+    return library_path("", path);
+}
+
 /* The library stays loaded: Verilator's run-time does not take unloading well. */
 static mr_status open_sim(const mr_nic_link_options *o, mr_nic_link **link) {
     char path[PATH_MAX + 64];
-    const char *kind = o->trace || o->xinit ? "_debug" : "";
-    snprintf(path, sizeof path, "%s/libmr_sim_nic%s.so", mr_driver_host()->library_dir, kind);
-    if (access(path, F_OK) != 0)
-        return mr_fail(MR_UNAVAILABLE, "sim:nic: the simulator is not built (no %s)", path);
+    mr_status e = library_path(o->trace || o->xinit ? "_debug" : "", path);
+    if (e != MR_OK)
+        return e;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return mr_fail(MR_UNAVAILABLE, "sim:nic: cannot load the simulator: %s", dlerror());

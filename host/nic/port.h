@@ -141,6 +141,9 @@ void mr_nic_default_address(unsigned rank, uint8_t mac[6], uint32_t *ip, uint16_
  * the simulator cannot be used here. */
 mr_status mr_nic_link_open(const char *uri, mr_nic_link **link);
 
+/* Is the simulator of the NIC there? MR_UNAVAILABLE says why not. */
+mr_status mr_nic_sim_there(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -258,15 +258,9 @@ bool nic_idle(const mr_nic_link *l) {
     uint64_t t;
     if (c->sw && mr_switch_next(c->sw, &t))
         return false;
-    for (unsigned i = 0; i < c->o.nodes; i++) {
-        bool idle = true; // a dead link is: nothing will move any more
-        (void)guarded(c, i, [&](nic_node &n) {
-            idle = n.idle(c->now);
-            return MR_OK;
-        });
-        if (!idle)
+    for (const auto &n : c->nodes)
+        if (c->death.empty() && !n->idle()) // a dead link is: nothing will move any more
             return false;
-    }
     return true;
 }
 

@@ -342,12 +342,11 @@ uint64_t nic_node::counter(uint64_t now, unsigned index) {
     return low | (uint64_t)reg_read(now, MR_NIC_COUNTER + 4) << 32;
 }
 
-// Asked of the unit only when nothing has moved for a while, since asking takes cycles too.
-bool nic_node::idle(uint64_t now) {
+bool nic_node::idle() const {
     for (unsigned i = 0; i < 3; i++)
         if (!in[i].empty())
             return false;
-    return quiet_ > QUIET && (reg_read(now, MR_NIC_STATE) & MR_NIC_STATE_IDLE_MASK);
+    return quiet_ > QUIET && top_->idle;
 }
 
 } // namespace mr_sim_impl

@@ -42,7 +42,7 @@ public:
     uint32_t reg_read(uint64_t now, uint32_t offset);
     unsigned command(uint64_t now, const uint8_t *descs, size_t n, size_t &at);
     uint64_t counter(uint64_t now, unsigned index);
-    bool idle(uint64_t now);
+    bool idle() const;
 
     uint8_t *kv(uint64_t addr, size_t bytes); // NULL: outside
     const mr_nic_stream &stream(unsigned id) const { return streams_[id]; }
