@@ -46,6 +46,7 @@ CPPUTEST_LIBS := $(shell $(PKG_CONFIG) --libs cpputest 2>/dev/null)
 ALL :=
 TESTS :=
 BENCHES :=
+SOAKS :=
 SYNTHS :=
 DOCS :=
 
@@ -61,8 +62,8 @@ include $(FRAGMENTS)
 # the tools for their answers while they are read, and those exist only after the set-up.
 AGAIN = +@$(MAKE) --no-print-directory
 
-.PHONY: help build demo test lint bench synth docs gpu-baseline clean
-.PHONY: all-build all-test chosen-tests all-bench all-synth all-docs
+.PHONY: help build demo test lint bench soak synth docs gpu-baseline clean
+.PHONY: all-build all-test chosen-tests all-bench all-soak all-synth all-docs
 
 help: ## list the targets
 	@echo "Millrace: compute where the bytes already flow."
@@ -96,6 +97,12 @@ bench: ## measure what the documentation states
 	@tools/setup build
 	$(AGAIN) all-build
 	+@MAKEFLAGS='$(filter-out -j% --jobserver%,$(MAKEFLAGS))' $(MAKE) --no-print-directory -j1 all-bench
+
+soak: ## the long runs: fault injection and fuzzing at full size (hours); TEST=word chooses
+	@echo "soak: fault injection and fuzzing at full size$(if $(TEST), whose name has '$(TEST)')"
+	@tools/setup build test
+	$(AGAIN) all-build
+	+@MAKEFLAGS='$(filter-out -j% --jobserver%,$(MAKEFLAGS))' $(MAKE) --no-print-directory -j1 -k all-soak
 
 synth: ## count multipliers, adders, flip-flops and memory bits with Yosys
 	@echo "synth: count what the RTL costs"
@@ -132,6 +139,8 @@ chosen-tests: $(ALL) $(CHOSEN)
 	@:
 
 all-bench: $(BENCHES)
+
+all-soak: $(if $(TEST),$(foreach t,$(SOAKS),$(if $(findstring $(TEST),$t),$t)),$(SOAKS))
 
 all-synth:
 	@for module in $(SYNTHS); do BUILD="$(BUILD)" tools/synth $$module || exit 1; done
