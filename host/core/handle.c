@@ -37,6 +37,10 @@ static const char *kind_name(mr_kind kind) {
         return "queue";
     case MR_KIND_EVENT:
         return "event";
+    case MR_KIND_NIC:
+        return "NIC cluster";
+    case MR_KIND_NIC_OP:
+        return "NIC call";
     }
     return "object";
 }
@@ -103,7 +107,7 @@ static slot *find(const void *handle, mr_kind kind, const char *what) {
     uintptr_t index = (value >> 1 >> KIND_BITS) & (MAX_SLOTS - 1);
     uintptr_t generation = value >> 1 >> (SLOT_BITS + KIND_BITS);
     mr_kind is = (mr_kind)(value >> 1 & ((1u << KIND_BITS) - 1));
-    if ((value & 1) && index < table.used && is >= MR_KIND_DEVICE && is <= MR_KIND_EVENT) {
+    if ((value & 1) && index < table.used && is >= MR_KIND_DEVICE && is <= MR_KIND_NIC_OP) {
         slot *s = &table.slots[index];
         if (s->obj && s->generation == generation && s->kind == is) {
             if (is == kind)

@@ -16,7 +16,14 @@
 #include "drivers/driver.h"
 #include "host/core/error.h"
 
-typedef enum mr_kind { MR_KIND_DEVICE = 1, MR_KIND_BUFFER, MR_KIND_QUEUE, MR_KIND_EVENT } mr_kind;
+typedef enum mr_kind {
+    MR_KIND_DEVICE = 1,
+    MR_KIND_BUFFER,
+    MR_KIND_QUEUE,
+    MR_KIND_EVENT,
+    MR_KIND_NIC,
+    MR_KIND_NIC_OP
+} mr_kind;
 
 typedef struct mr_obj mr_obj;
 struct mr_obj {
