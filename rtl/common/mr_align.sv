@@ -64,7 +64,7 @@ module mr_align #(
     always_comb begin
         rotated = data_i;
         merged  = data_i;
-        if (rot_q != '0) begin
+        if (rot_q != '0 && step) begin // idle cycles rotate nothing
             rotated = (data_i << {rot_q, 3'b000}) | (data_i >> {(OffWidth + 1)'(Bytes) - {1'b0, rot_q}, 3'b000});
             // no input beat left: zeroes, so that a waiting output beat holds still
             merged  = (hold_q & mask_q) | (need ? rotated & ~mask_q : '0);
