@@ -135,8 +135,14 @@ static mr_status feed_all(replay *p) {
 }
 
 static mr_status commit(replay *p) {
+    /* A disk that is full for the second must not leave the first behind. */
+    mr_status e = mr_file_flush(&p->to_net.file);
+    if (e == MR_OK && p->host_open)
+        e = mr_file_flush(&p->to_host.file);
+    if (e != MR_OK)
+        return e;
     p->net_open = false;
-    mr_status e = mr_file_commit(&p->to_net.file);
+    e = mr_file_commit(&p->to_net.file);
     if (e == MR_OK && p->host_open) {
         p->host_open = false;
         e = mr_file_commit(&p->to_host.file);

@@ -114,10 +114,19 @@ mr_status mr_file_write(mr_file *f, const void *data, size_t size) {
     return MR_OK;
 }
 
+/* Whether all of it is where it was written to. */
+static bool settled(mr_file *f) {
+    return fflush(f->f) == 0 && (!f->temp || fsync(fileno(f->f)) == 0);
+}
+
+mr_status mr_file_flush(mr_file *f) {
+    if (!settled(f))
+        return mr_fail(MR_IO_ERROR, "%s: cannot write: %s", f->path, strerror(errno));
+    return MR_OK;
+}
+
 mr_status mr_file_commit(mr_file *f) {
-    bool ok = fflush(f->f) == 0;
-    if (ok && f->temp)
-        ok = fsync(fileno(f->f)) == 0;
+    bool ok = settled(f);
     int e = errno;
     if (fclose(f->f) != 0 && ok) {
         ok = false;

@@ -30,6 +30,8 @@ typedef struct {
 
 mr_status mr_file_create(const char *path, mr_file *out);
 mr_status mr_file_write(mr_file *f, const void *data, size_t size);
+/* Brings all that was written to the device; who commits two files flushes both before. */
+mr_status mr_file_flush(mr_file *f);
 mr_status mr_file_commit(mr_file *f);
 void mr_file_abandon(mr_file *f);
 
