@@ -174,8 +174,8 @@ class Merge:
         self.first = first
         parts = [split(h, payload) for h, payload in contributions]
         self.heads = [merge_head([part[i] for part in parts], first.dim) for i in range(first.heads)]
-        # The largest error seen, as a share of the bound.
-        self.worst = 0.0
+        # The largest errors seen beyond the output's rounding, as shares of the bound.
+        self.worst = self.worst_lse = 0.0
 
     def judge(self, payload):
         """What is wrong with the payload of a MERGED, None when nothing is."""
@@ -208,7 +208,7 @@ class Merge:
         if math.isinf(got) and got * want > 0 and abs(want) * (1 + LOOSE) >= largest:
             return None
         error = abs(got - want) / (LOOSE * max(1.0, abs(want)))
-        self.worst = max(self.worst, error)
+        self.worst_lse = max(self.worst_lse, error)
         return None if error <= 1 else "lse %r for %r: %.3f of the bound" % (got, want, error)
 
     def _value(self, got, want, magnitude, coded):
@@ -224,8 +224,9 @@ class Merge:
         if math.isinf(got):
             beyond = SHAPE[dtype][2] + ulp(dtype, INF) / 2
             return None if abs(want) + allowed >= beyond and got * want > 0 else "%r for %r" % (got, want)
-        error = abs(got - want) / (allowed + half)
-        if not error <= 1:
-            return "%r for %r: %.3f of the bound" % (got, want, error)
-        self.worst = max(self.worst, error)
+        error = abs(got - want)
+        if not error <= allowed + half:
+            return "%r for %r: %.3f of the bound" % (got, want, error / (allowed + half))
+        if allowed:
+            self.worst = max(self.worst, (error - half) / allowed)
         return None
