@@ -12,3 +12,10 @@ $(MILLRACE): $(call objs,$(CLI_SRC)) $(LIBMILLRACE_A) $(GOLDEN_LIB)
 bench-lm: $(MILLRACE)
 	@BUILD="$(BUILD)" tools/bench-lm
 BENCHES += bench-lm
+
+# Rates and latencies of the NIC, a frame of every UDP length among them (10 minutes with --sweep 100).
+.PHONY: bench-nic
+bench-nic: $(MILLRACE) $(SIM_NIC)
+	@echo "nic bench --sweep 1"
+	@$(MILLRACE) nic bench --sweep 1
+BENCHES += bench-nic

@@ -84,6 +84,7 @@ int cli_rgu_apply(int argc, char **argv);
 int cli_rgu_fit(int argc, char **argv);
 int cli_nic_replay(int argc, char **argv);
 int cli_nic_tap(int argc, char **argv);
+int cli_nic_bench(int argc, char **argv);
 int cli_zoo_eval(int argc, char **argv);
 
 #endif
