@@ -99,7 +99,7 @@ module nic_merge (
   end
 
   /* verilator lint_off UNUSEDSIGNAL */ // a stage needs only some fields
-  nic_merge_pkg::beat_t b1, b4, b8, b9, b13, b14, b15, b16, b18, b19, b21, b23, b24;
+  nic_merge_pkg::beat_t b1, b4, b8, b9, b13, b14, b15, b18, b19, b20, b21, b23, b24;
   /* verilator lint_on UNUSEDSIGNAL */
   assign b1 = beat_q[1];
   assign b4 = beat_q[4];
@@ -108,9 +108,9 @@ module nic_merge (
   assign b13 = beat_q[13];
   assign b14 = beat_q[14];
   assign b15 = beat_q[15];
-  assign b16 = beat_q[16];
   assign b18 = beat_q[18];
   assign b19 = beat_q[19];
+  assign b20 = beat_q[20];
   assign b21 = beat_q[21];
   assign b23 = beat_q[23];
   assign b24 = beat_q[24];
@@ -123,11 +123,19 @@ module nic_merge (
     if (vec_q[14]) data15_q <= wait_mem[ring_q-4'd13];
   end
 
+  // what rests has no clock: most of the time that is most of the engine
+  logic clk_stat, clk_vec, clk_weights;
+  mr_clk_gate u_gate_stat (.clk_i, .en_i(!rst_ni || stat[23:0] != '0), .clk_o(clk_stat));
+  mr_clk_gate u_gate_vec (.clk_i, .en_i(!rst_ni || vec_q[23:13] != '0), .clk_o(clk_vec));
+  mr_clk_gate u_gate_weights (
+      .clk_i, .en_i(!rst_ni || stat[19:9] != '0 || vec_q[19:14] != '0), .clk_o(clk_weights)
+  );
+
   logic [255:0]  lse24;
   logic [1215:0] weight15, factor20;
   logic [1023:0] code24;
   nic_merge_stats u_stats (
-      .clk_i, .en_i(stat[24:0]), .fin_i(fin_stat[23:4]), .ring_i(ring_q),
+      .clk_i(clk_stat), .clk_weights_i(clk_weights), .en_i(stat[24:0]), .fin_i(fin_stat[23:4]), .ring_i(ring_q),
       .addr0_i({beat0.slot, beat0.index[6:0]}), .data1_i(data1), .nat1_i(b1.nat), .first1_i(b1.first),
       .addr4_i({b4.slot, b4.index[6:0]}), .addr8_i({b8.slot, b8.index[6:0]}), .row9_i(b9.pos[9:3]),
       .addr14_i({b14.slot, b14.index[6:0]}), .row19_i(b19.pos[9:3]), .lse24_o(lse24),
@@ -135,8 +143,8 @@ module nic_merge (
       .vec19_i(fin_vec[19] && !b19.reduce), .pos19_i(b19.pos), .factor20_o(factor20)
   );
   nic_merge_vec u_vec (
-      .clk_i, .en_i(vec_q[21:13]), .fin_i(fin_vec[23:18]), .beat13_i(b13), .beat14_i(b14), .beat15_i(b15),
-      .beat16_i(b16), .beat18_i(b18), .beat19_i(b19), .beat21_i(b21), .dtype23_i(b23.dtype),
+      .clk_i(clk_vec), .en_i(vec_q[21:13]), .fin_i(fin_vec[23:18]), .beat13_i(b13), .beat14_i(b14), .beat15_i(b15),
+      .beat18_i(b18), .beat19_i(b19), .beat20_i(b20), .beat21_i(b21), .dtype23_i(b23.dtype),
       .data15_i(data15_q), .weight15_i(weight15), .factor20_i(factor20), .code24_o(code24)
   );
   nic_merge_out u_out (

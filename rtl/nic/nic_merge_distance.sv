@@ -16,19 +16,22 @@ module nic_merge_distance (
 );
   localparam logic [39:0] Log2E = 40'd793129986396; // log2(e) * 2^39, rounded
 
-  logic               a_sign, b_sign, unused;
-  logic signed [9:0]  a_exp, b_exp;
-  logic        [23:0] a_sig, b_sig;
-  logic        [3:0]  unused_special;
-  mr_fp32_unpack u_a (
-      .value_i(a_i), .sign_o(a_sign), .exp_o(a_exp), .sig_o(a_sig), .inf_o(unused_special[0]),
-      .nan_o(unused_special[1])
-  );
-  mr_fp32_unpack u_b (
-      .value_i(b_i), .sign_o(b_sign), .exp_o(b_exp), .sig_o(b_sig), .inf_o(unused_special[2]),
-      .nan_o(unused_special[3])
-  );
-  assign unused = ^unused_special;
+  // {exponent of the lowest bit of the significand, significand with bit 23 set}
+  function automatic logic [33:0] unpack(input logic [30:0] x);
+    logic signed [9:0]  exp;
+    logic        [23:0] sig;
+    sig = {x[30:23] != 8'd0, x[22:0]};
+    exp = $signed({2'b0, x[30:23]}) - 10'sd150;
+    if (x[30:23] == 8'd0) begin
+      exp = -10'sd149;
+      if (sig[23:8] == '0) begin sig = sig << 16; exp = exp - 10'sd16; end
+      if (sig[23:16] == '0) begin sig = sig << 8; exp = exp - 10'sd8; end
+      if (sig[23:20] == '0) begin sig = sig << 4; exp = exp - 10'sd4; end
+      if (sig[23:22] == '0) begin sig = sig << 2; exp = exp - 10'sd2; end
+      if (!sig[23]) begin sig = sig << 1; exp = exp - 10'sd1; end
+    end
+    unpack = {exp, sig};
+  endfunction
 
   logic        [63:0] a1_q, b1_q, a2_q, b2_q;
   logic signed [9:0]  ea_q, eb_q, e2_q, e3_q;
@@ -39,16 +42,19 @@ module nic_merge_distance (
   assign distance_o = distance_q;
 
   always_ff @(posedge clk_i) begin : p_align
-    logic signed [9:0] top;
-    logic [9:0] da, db;
+    logic signed [9:0]  a_exp, b_exp, top;
+    logic        [23:0] a_sig, b_sig;
+    logic        [9:0]  da, db;
     if (en_i[0]) begin
+      {a_exp, a_sig} = unpack(a_i[30:0]);
+      {b_exp, b_sig} = unpack(b_i[30:0]);
       a1_q  <= a_nat_i ? 64'(a_sig) * 64'(Log2E) : {1'b0, a_sig, 39'b0};
       b1_q  <= b_nat_i ? 64'(b_sig) * 64'(Log2E) : {1'b0, b_sig, 39'b0};
       // a zero has no exponent of its own
       ea_q  <= a_sig == '0 ? b_exp : a_exp;
       eb_q  <= b_sig == '0 ? a_exp : b_exp;
-      sa1_q <= a_sign;
-      sb1_q <= b_sign;
+      sa1_q <= a_i[31];
+      sb1_q <= b_i[31];
     end
     if (en_i[1]) begin
       top = ea_q > eb_q ? ea_q : eb_q;

@@ -26,9 +26,9 @@ module nic_merge_fetch (
   logic [6:0]            stat_beats;
   logic [13:0]           bytes;
   logic [14:0]           end_byte;
-  logic                  wide;
-  logic [5:0]            whole, part;
-  logic [31:0]           pattern;
+  logic                  wide, wide_d;
+  logic [5:0]            whole_q, part_q;
+  logic [31:0]           pattern_q;
   logic [2:0]            unused_count;
   logic                  unused;
 
@@ -40,34 +40,32 @@ module nic_merge_fetch (
     if (fold_valid_i && fold_ready_o) begin
       fold_q  <= fold_i;
       total_q <= 13'(23'(fold_i.heads[9:0]) * 23'(fold_i.dim[12:0]));
+      // how the heads lie in a beat of 32 or 16 values
+      whole_q <= 6'd0;
+      part_q <= wide_d ? 6'd16 : 6'd32;
+      pattern_q <= 32'd1;
+      for (int unsigned d = 1; d <= 32; d++) begin
+        if (fold_i.dim == 16'(d)) begin
+          if (!wide_d) begin
+            whole_q <= 6'(32 / d);
+            part_q <= 6'(32 % d);
+          end else if (d <= 16) begin
+            whole_q <= 6'(16 / d);
+            part_q <= 6'(16 % d);
+          end
+          for (int unsigned i = 0; i < 32; i++) pattern_q[i] <= i % d == 0;
+        end
+      end
     end
     if (!rst_ni) valid_q <= 1'b0;
     else if (fold_ready_o) valid_q <= fold_valid_i;
   end
 
+  assign wide_d = fold_i.dtype == nic_merge_pkg::DT_FP32 || fold_i.dtype == nic_merge_pkg::DT_INT32;
   assign wide = fold_q.dtype == nic_merge_pkg::DT_FP32 || fold_q.dtype == nic_merge_pkg::DT_INT32;
   assign stat_beats = fold_q.reduce ? 7'd0 : 7'((fold_q.heads[9:0] + 10'd7) >> 3);
   assign bytes = {1'b0, stat_beats, 6'b0} + (wide ? 14'({total_q, 2'b0}) : {total_q, 1'b0});
   assign end_byte = {1'b0, bytes} + 15'(fold_q.off[5:0]) + 15'd63;
-
-  // how the heads lie in a beat of 32 or 16 values
-  always_comb begin
-    whole = 6'd0;
-    part = wide ? 6'd16 : 6'd32;
-    pattern = 32'd1;
-    for (int unsigned d = 1; d <= 32; d++) begin
-      if (fold_q.dim == 16'(d)) begin
-        if (!wide) begin
-          whole = 6'(32 / d);
-          part = 6'(32 % d);
-        end else if (d <= 16) begin
-          whole = 6'(16 / d);
-          part = 6'(16 % d);
-        end
-        for (int unsigned i = 0; i < 32; i++) pattern[i] = i % d == 0;
-      end
-    end
-  end
 
   assign cmd_mem_o = fold_q.mem;
   assign cmd_buf_o = fold_q.buf_id;
@@ -76,7 +74,7 @@ module nic_merge_fetch (
   assign frame = {
     fold_q.slot, fold_q.reduce, fold_q.dtype, fold_q.rop, fold_q.nat, fold_q.first, fold_q.last,
     fold_q.heads[9:0], fold_q.dim[12:0], total_q, stat_beats, 8'((bytes + 14'd63) >> 6), fold_q.off[5:1],
-    end_byte[13:6], whole, part, pattern
+    end_byte[13:6], whole_q, part_q, pattern_q
   };
   assign unused = ^{unused_count, end_byte[14], end_byte[5:0], fold_q.off[0], fold_q.heads[15:10]};
 

@@ -5,7 +5,8 @@
 // the port names); en_i[k] as in nic_merge_stat. weight_o: the heads from pos14_i on in the cycle after
 // stage 14 of a vector beat; factor_o: those from pos19_i on in the cycle after its stage 19.
 module nic_merge_stats (
-    input  logic           clk_i,
+    input  logic           clk_i,         // need not run when no beat of statistics is in stages 0..23
+    input  logic           clk_weights_i, // the same clock; also runs for vector beats in stages 14..19
     input  logic [24:0]    en_i,       // statistics beat in stage k
     input  logic [23:4]    fin_i,
     input  logic [3:0]     ring_i,
@@ -54,11 +55,11 @@ module nic_merge_stats (
   end
 
   nic_merge_weights #(.Width(nic_merge_pkg::WEIGHT_W)) u_weights (
-      .clk_i, .wr_en_i(en_i[9]), .wr_row_i(row9_i), .wr_data_i(weight9), .rd_en_i(vec14_i),
+      .clk_i(clk_weights_i), .wr_en_i(en_i[9]), .wr_row_i(row9_i), .wr_data_i(weight9), .rd_en_i(vec14_i),
       .rd_pos_i(pos14_i), .data_o(weight15_o)
   );
   nic_merge_weights #(.Width(nic_merge_pkg::FACTOR_W)) u_factors (
-      .clk_i, .wr_en_i(en_i[19] && fin_i[19]), .wr_row_i(row19_i), .wr_data_i(factor19), .rd_en_i(vec19_i),
+      .clk_i(clk_weights_i), .wr_en_i(en_i[19] && fin_i[19]), .wr_row_i(row19_i), .wr_data_i(factor19), .rd_en_i(vec19_i),
       .rd_pos_i(pos19_i), .data_o(factor20_o)
   );
 endmodule

@@ -6,16 +6,16 @@
 // nic_merge_weights, in stages 15 and 20. code24_o: the rounded values in stage 24, right aligned in 32 bits
 // each. One beat a cycle.
 module nic_merge_vec (
-    input  logic                 clk_i,
+    input  logic                 clk_i,      // need not run when no vector beat is in stages 13..23
     input  logic [21:13]         en_i,
     input  logic [23:18]         fin_i,
     /* verilator lint_off UNUSEDSIGNAL */ // a stage needs only some fields
     input  nic_merge_pkg::beat_t beat13_i,
     input  nic_merge_pkg::beat_t beat14_i,
     input  nic_merge_pkg::beat_t beat15_i,
-    input  nic_merge_pkg::beat_t beat16_i,
     input  nic_merge_pkg::beat_t beat18_i,
     input  nic_merge_pkg::beat_t beat19_i,
+    input  nic_merge_pkg::beat_t beat20_i,
     input  nic_merge_pkg::beat_t beat21_i,
     /* verilator lint_on UNUSEDSIGNAL */
     input  logic [2:0]           dtype23_i,
@@ -102,20 +102,26 @@ module nic_merge_vec (
   logic [23:16] narrow_q;
   logic [20:16] upper;
   logic [23:21] upper_fin;
-  logic         integer16, integer21;
-  always_ff @(posedge clk_i) narrow_q <= {narrow_q[22:16], !wide(beat15_i.dtype)};
+  // control of stages 16 and 21 in registers of this clock, so that what hangs on it rests with it
+  logic         first16_q, reduce16_q, integer16_q, reduce21_q, integer21_q;
+  logic [1:0]   rop16_q;
+  always_ff @(posedge clk_i) begin
+    narrow_q <= {narrow_q[22:16], !wide(beat15_i.dtype)};
+    {first16_q, reduce16_q, rop16_q} <= {beat15_i.first, beat15_i.reduce, beat15_i.rop};
+    integer16_q <= beat15_i.dtype == nic_merge_pkg::DT_INT32;
+    reduce21_q  <= beat20_i.reduce;
+    integer21_q <= beat20_i.dtype == nic_merge_pkg::DT_INT32;
+  end
   assign upper = en_i[20:16] & narrow_q[20:16];
   assign upper_fin = fin_i[23:21] & narrow_q[23:21];
-  assign integer16 = beat16_i.dtype == nic_merge_pkg::DT_INT32;
-  assign integer21 = beat21_i.dtype == nic_merge_pkg::DT_INT32;
 
   for (genvar i = 0; i < 32; i++) begin : g_lane
     nic_merge_lane u_lane (
         .clk_i, .en_i(i < 16 ? en_i[20:16] : upper), .fin_i(i < 16 ? fin_i[23:21] : upper_fin),
-        .old_i(old16_q[32*i+:32]), .new_i(new16_q[32*i+:32]), .first_i(beat16_i.first),
-        .reduce_i(beat16_i.reduce), .integer_i(integer16), .rop_i(beat16_i.rop),
-        .weight_i(weight16_q[38*i+:38]), .value_o(acc21[32*i+:32]), .reduce21_i(beat21_i.reduce),
-        .integer21_i(integer21), .factor_i(factor21_q[38*i+:38]), .dtype23_i, .code_o(code24_o[32*i+:32])
+        .old_i(old16_q[32*i+:32]), .new_i(new16_q[32*i+:32]), .first_i(first16_q),
+        .reduce_i(reduce16_q), .integer_i(integer16_q), .rop_i(rop16_q),
+        .weight_i(weight16_q[38*i+:38]), .value_o(acc21[32*i+:32]), .reduce21_i(reduce21_q),
+        .integer21_i(integer21_q), .factor_i(factor21_q[38*i+:38]), .dtype23_i, .code_o(code24_o[32*i+:32])
     );
   end
 endmodule

@@ -27,7 +27,7 @@ module nic_merge_walk #(
     output logic [63:0]           busy_o
 );
   // ---- source beats ----
-  logic [511:0] hold_q, data_q, joined;
+  logic [511:0] hold_q, data_q;
   logic [7:0]   src_q, out_q; // source beats taken, beats given
   logic         hazard, lone, need, take, emit, done;
 
@@ -41,15 +41,14 @@ module nic_merge_walk #(
   assign frame_ready_o = done;
   assign data_o = data_q;
 
-  always_comb begin
-    joined = data_i;
-    if (frame_i.src_off != 5'd0)
-      joined = (hold_q >> {frame_i.src_off, 4'b0}) | (data_i << (10'd512 - {1'b0, frame_i.src_off, 4'b0}));
-  end
-
   always_ff @(posedge clk_i) begin
     if (take) hold_q <= data_i;
-    if (emit) data_q <= joined;
+    if (emit) begin
+      if (frame_i.src_off == 5'd0) data_q <= data_i;
+      else
+        data_q <= (hold_q >> {frame_i.src_off, 4'b0})
+                  | (data_i << (10'd512 - {1'b0, frame_i.src_off, 4'b0}));
+    end
     if (!rst_ni) begin
       src_q <= 8'd0;
       out_q <= 8'd0;
