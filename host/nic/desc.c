@@ -15,8 +15,8 @@ static void begin(uint8_t *desc, unsigned type) {
     desc[0] = (uint8_t)type;
 }
 
-void mr_nic_desc_options(uint8_t desc[MR_NIC_DESC_BYTES], uint8_t rank, bool chain, uint32_t rto,
-                         uint32_t slot_timeout) {
+void nic_row_options(uint8_t desc[MR_NIC_DESC_BYTES], uint8_t rank, bool chain, uint32_t rto,
+                     uint32_t slot_timeout) {
     begin(desc, MR_NIC_DESC_OPTIONS);
     PUT(desc, OPTIONS_RANK, rank);
     PUT(desc, OPTIONS_CHAIN, chain);
@@ -24,7 +24,7 @@ void mr_nic_desc_options(uint8_t desc[MR_NIC_DESC_BYTES], uint8_t rank, bool cha
     PUT(desc, OPTIONS_SLOT_TIMEOUT, slot_timeout);
 }
 
-void mr_nic_desc_node(uint8_t desc[MR_NIC_DESC_BYTES], const mr_nic_node_row *node) {
+void nic_row_node(uint8_t desc[MR_NIC_DESC_BYTES], const mr_nic_node_row *node) {
     uint64_t mac = 0;
     for (int i = 0; i < 6; i++)
         mac = mac << 8 | node->mac[i];
@@ -36,7 +36,7 @@ void mr_nic_desc_node(uint8_t desc[MR_NIC_DESC_BYTES], const mr_nic_node_row *no
     PUT(desc, NODE_MAC, mac);
 }
 
-void mr_nic_desc_job(uint8_t desc[MR_NIC_DESC_BYTES], unsigned row, const mr_nic_job_row *job) {
+void nic_row_job(uint8_t desc[MR_NIC_DESC_BYTES], unsigned row, const mr_nic_job_row *job) {
     begin(desc, MR_NIC_DESC_JOB);
     PUT(desc, JOB_ROW, row);
     if (!job)
@@ -50,7 +50,7 @@ void mr_nic_desc_job(uint8_t desc[MR_NIC_DESC_BYTES], unsigned row, const mr_nic
     memcpy(desc + MR_NIC_D_JOB_RANKS_LSB / 8, job->members, job->count);
 }
 
-void mr_nic_desc_dir(uint8_t desc[MR_NIC_DESC_BYTES], uint32_t slot, const mr_nic_dir_row *row) {
+void nic_row_dir(uint8_t desc[MR_NIC_DESC_BYTES], uint32_t slot, const mr_nic_dir_row *row) {
     begin(desc, MR_NIC_DESC_DIR);
     PUT(desc, DIR_VALID, row->valid);
     PUT(desc, DIR_CLEAR, row->clear);

@@ -11,11 +11,11 @@
 extern "C" {
 #endif
 
-void mr_nic_desc_options(uint8_t desc[MR_NIC_DESC_BYTES], uint8_t rank, bool chain, uint32_t rto,
-                         uint32_t slot_timeout);
-void mr_nic_desc_node(uint8_t desc[MR_NIC_DESC_BYTES], const mr_nic_node_row *node);
+void nic_row_options(uint8_t desc[MR_NIC_DESC_BYTES], uint8_t rank, bool chain, uint32_t rto,
+                     uint32_t slot_timeout);
+void nic_row_node(uint8_t desc[MR_NIC_DESC_BYTES], const mr_nic_node_row *node);
 /* job NULL: the row is taken out. */
-void mr_nic_desc_job(uint8_t desc[MR_NIC_DESC_BYTES], unsigned row, const mr_nic_job_row *job);
+void nic_row_job(uint8_t desc[MR_NIC_DESC_BYTES], unsigned row, const mr_nic_job_row *job);
 
 typedef struct mr_nic_dir_row {
     uint16_t job, layer;
@@ -26,7 +26,7 @@ typedef struct mr_nic_dir_row {
     bool valid, clear; /* clear: none of its pages is written */
 } mr_nic_dir_row;
 
-void mr_nic_desc_dir(uint8_t desc[MR_NIC_DESC_BYTES], uint32_t slot, const mr_nic_dir_row *row);
+void nic_row_dir(uint8_t desc[MR_NIC_DESC_BYTES], uint32_t slot, const mr_nic_dir_row *row);
 
 #ifdef __cplusplus
 }

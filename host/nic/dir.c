@@ -156,7 +156,7 @@ static mr_status tell(nic_cluster *nic, const nic_job *job, const nic_entry *e,
             continue;
         own.clear = clear && row->valid;
         own.page = row->named >> i & 1 ? e->page[i] : 0;
-        mr_nic_desc_dir(desc, e->slot, &own);
+        nic_row_dir(desc, e->slot, &own);
         status = nic->link->ops->command(nic->link, job->rank[i], desc, 1);
     }
     return status;
