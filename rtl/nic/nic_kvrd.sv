@@ -18,7 +18,7 @@ module nic_kvrd (
     input  nic_pkg::kvr_t  kvr_i,
     input  logic [255:0]   kv_pending_i,
     input  logic           write_bad_i,
-    output logic           left_valid_o, // a command has got its turn and holds its token no longer
+    output logic           left_valid_o, // a command holds this token no longer
     output logic [7:0]     left_token_o,
     output logic           frame_valid_o,
     input  logic           frame_ready_i,
@@ -50,17 +50,26 @@ module nic_kvrd (
   localparam int unsigned PieceW = 1 + 1 + 13 + 256; // {skip, last, len, hdr}
 
   // ---- the queue; an entry remembers how many writes had failed when it came ----
-  /* verilator lint_off UNUSEDSIGNAL */ // flags and offset of the header are made here
+  /* verilator lint_off UNUSEDSIGNAL */ // token, and flags and offset of the header
   nic_pkg::kvr_t    k;
   /* verilator lint_on UNUSEDSIGNAL */
-  logic             k_valid, k_pop, k_recent;
-  logic [BadW-1:0]  bad_q, k_bad;
+  logic             k_valid, k_pop, push, mark_recent, waited, poison, unused_m_ready, unused_m_valid;
+  logic [BadW-1:0]  bad_q, mark_bad;
   logic [4:0]       recent_q;
-  logic [$clog2(Queue + 1)-1:0] unused_k_count;
+  logic [$clog2(Queue + 1)-1:0] unused_k_count, unused_m_count;
 
-  mr_fifo #(.Width(nic_pkg::KVR_W + BadW + 1), .Depth(Queue)) u_queue (
-    .clk_i, .rst_ni, .valid_i(kvr_valid_i), .ready_o(kvr_ready_o), .data_i({kvr_i, bad_q, recent_q != '0}),
-    .valid_o(k_valid), .ready_i(k_pop), .data_o({k, k_bad, k_recent}), .count_o(unused_k_count)
+  assign push = kvr_valid_i && kvr_ready_o;
+  mr_fifo #(.Width(nic_pkg::KVR_W), .Depth(Queue)) u_queue (
+    .clk_i, .rst_ni, .valid_i(kvr_valid_i), .ready_o(kvr_ready_o), .data_i(kvr_i), .valid_o(k_valid),
+    .ready_i(k_pop), .data_o(k), .count_o(unused_k_count)
+  );
+  mr_fifo #(.Width(BadW + 1), .Depth(Queue)) u_marks (
+    .clk_i, .rst_ni, .valid_i(push), .ready_o(unused_m_ready), .data_i({bad_q, recent_q != '0}),
+    .valid_o(unused_m_valid), .ready_i(left_valid_o), .data_o({mark_bad, mark_recent}), .count_o(unused_m_count)
+  );
+  nic_waits #(.Depth(Queue)) u_waits (
+    .clk_i, .rst_ni, .push_i(push), .token_i(kvr_i.token), .pending_i(kv_pending_i), .left_valid_o, .left_token_o,
+    .left_bad_i(mark_recent || mark_bad != bad_q || write_bad_i), .valid_o(waited), .bad_o(poison), .pop_i(k_pop)
   );
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -81,9 +90,7 @@ module nic_kvrd (
   logic [3:0]       pieces_q;
   logic             frame_fire;
 
-  assign k_pop        = k_valid && !active_q && !kv_pending_i[k.token];
-  assign left_valid_o = k_pop;
-  assign left_token_o = k.token;
+  assign k_pop        = k_valid && !active_q && waited;
   assign p_last       = left_q <= 32'd4096 || poison_q;
   assign p_len        = left_q <= 32'd4096 ? left_q[12:0] : 13'd4096;
   assign p_go         = active_q && pieces_q != 4'(Pieces);
@@ -96,7 +103,7 @@ module nic_kvrd (
       left_q   <= k.len;
       offset_q <= k.offset;
       hdr_q    <= {k.hdr[255:232], k.hdr[223:32]};
-      poison_q <= k_recent || k_bad != bad_q || write_bad_i;
+      poison_q <= poison;
     end else if (p_fire) begin
       addr_q   <= addr_q + 64'd4096;
       left_q   <= left_q - 32'd4096;
@@ -139,9 +146,10 @@ module nic_kvrd (
   );
 
   // ---- the store, and the sum of what goes in ----
-  logic         s_ready, s_valid, s_pop, s_last, sum_done;
+  logic         s_ready, s_valid, s_pop, s_last, sum_done, sum_room, sum_valid;
   logic [511:0] s_data;
-  logic [15:0]  sum;
+  logic [15:0]  sum, sum_made;
+  logic [$clog2(Pieces + 1)-1:0] unused_sum_count;
   logic [$clog2(Store + 1)-1:0] unused_s_count;
   assign m_ready = s_ready;
   mr_fifo #(.Width(513), .Depth(Store)) u_store (
@@ -149,11 +157,15 @@ module nic_kvrd (
     .ready_i(s_pop), .data_o({s_last, s_data}), .count_o(unused_s_count)
   );
   nic_sum u_sum (
-    .clk_i, .rst_ni, .valid_i(m_valid && s_ready), .last_i(m_last), .data_i(m_masked), .done_o(sum_done), .sum_o(sum)
+    .clk_i, .rst_ni, .valid_i(m_valid && s_ready), .last_i(m_last), .data_i(m_masked), .done_o(sum_done), .sum_o(sum_made)
+  );
+  mr_fifo #(.Width(16), .Depth(Pieces)) u_sums (
+    .clk_i, .rst_ni, .valid_i(sum_done), .ready_o(sum_room), .data_i(sum_made), .valid_o(sum_valid), .ready_i(e_pop),
+    .data_o(sum), .count_o(unused_sum_count)
   );
 
   // ---- a piece that is all here, or has nothing to come, becomes a frame ----
-  logic              p_valid, p_take, p_skip, p_is_last, f_ready, f_bad, f_has;
+  logic              p_valid, p_take, p_skip, p_is_last, f_ready, f_valid, f_bad, f_has, w_ready;
   logic [12:0]       f_len;
   logic [255:0]      f_hdr;
   mr_fifo #(.Width(PieceW), .Depth(Pieces)) u_pieces (
@@ -161,21 +173,22 @@ module nic_kvrd (
     .data_i({poison_q, p_last, p_len, hdr_q[215:192], 7'd0, p_last, hdr_q[191:0], offset_q}), .valid_o(p_valid),
     .ready_i(p_take), .data_o({p_skip, p_is_last, f_len, f_hdr}), .count_o(unused_p_count)
   );
-  assign p_take     = p_valid && (p_skip || sum_done);
-  assign e_pop      = p_valid && !p_skip && sum_done;
+  assign p_take     = p_valid && (p_skip || sum_valid);
+  assign e_pop      = p_valid && !p_skip && sum_valid;
   assign f_bad      = p_skip || e_bad;
   assign read_bad_o = e_pop && e_bad;
   mr_fifo #(.Width(PieceW + 16 + 1), .Depth(Pieces)) u_frames (
     .clk_i, .rst_ni, .valid_i(p_take), .ready_o(f_ready), .data_i({f_bad, p_is_last, f_len, f_hdr, sum, !p_skip}),
-    .valid_o(frame_valid_o), .ready_i(frame_ready_i),
+    .valid_o(f_valid), .ready_i(frame_ready_i && w_ready),
     .data_o({frame_skip_o, frame_last_o, frame_len_o, frame_hdr_o, frame_sum_o, f_has}), .count_o(unused_f_count)
   );
-  assign frame_fire = frame_valid_o && frame_ready_i;
+  assign frame_valid_o = f_valid && w_ready;
+  assign frame_fire    = frame_valid_o && frame_ready_i;
 
   // ---- payload follows its frame; that of a bad piece goes nowhere ----
-  logic w_valid, w_drop, w_pop, unused_w_ready;
+  logic w_valid, w_drop, w_pop;
   mr_fifo #(.Width(1), .Depth(Pieces)) u_owed (
-    .clk_i, .rst_ni, .valid_i(frame_fire && f_has), .ready_o(unused_w_ready), .data_i(frame_skip_o),
+    .clk_i, .rst_ni, .valid_i(frame_fire && f_has), .ready_o(w_ready), .data_i(frame_skip_o),
     .valid_o(w_valid), .ready_i(w_pop), .data_o(w_drop), .count_o(unused_w_count)
   );
   assign data_valid_o = w_valid && !w_drop && s_valid;
@@ -190,7 +203,8 @@ module nic_kvrd (
     if (rst_ni) begin
       if (k_valid) aligned: assert (k.addr[11:0] == '0 && k.offset[11:0] == '0 && k.len != '0);
       frame_has_room: assert (!p_take || f_ready);
-      sum_has_piece:  assert (!sum_done || (p_valid && !p_skip && e_valid));
+      sum_has_room:   assert (!sum_done || sum_room);
+      sum_has_piece:  assert (!sum_valid || (p_valid && e_valid));
     end
   end
 endmodule

@@ -2,9 +2,9 @@
 //
 // A write takes the token next_o (issue_i, only when room_o); pending_o has its bit until its response is
 // there, bad_o from then on if that was an error. A waiter (a transmit descriptor or a read) holds a token
-// from hold_i to left_valid_i. Tokens are 8 bits and come round: they are handed out in four generations of
-// 64, and a generation is entered only when nobody holds a token of it from last time, however long a
-// stalled port keeps its waiters. Several waiters may leave in a cycle; latency 1.
+// from hold_i until nic_waits has seen its write done (left_valid_i), so a stalled port holds none. Tokens are
+// 8 bits and come round: they are handed out in four generations of 64, and a generation is entered only
+// when nobody holds a token of it from last time. Several waiters may leave in a cycle; latency 1.
 module nic_tokens (
     input  logic           clk_i,
     input  logic           rst_ni,

@@ -49,13 +49,23 @@ module nic_tx_plan (
 );
   // ---- the queue -----------------------------------------------------------------------------------
   logic            valid, pop;
+  /* verilator lint_off UNUSEDSIGNAL */ // the token has gone to nic_waits
   nic_pkg::txd_t   head;
+  /* verilator lint_on UNUSEDSIGNAL */
   logic [6:0]      count;
   mr_fifo #(.Width(nic_pkg::TXD_W), .Depth(nic_pkg::TXQ)) u_queue (
       .clk_i, .rst_ni, .valid_i(txd_valid_i), .ready_o(txd_ready_o), .data_i(txd_i), .valid_o(valid),
       .ready_i(pop), .data_o(head), .count_o(count)
   );
   assign txd_free_o = 7'(nic_pkg::TXQ) - count;
+
+  // tokens are given back as soon as their writes are done, also behind a head that stands still
+  logic kv_known, kv_bad;
+  nic_waits #(.Depth(nic_pkg::TXQ)) u_waits (
+      .clk_i, .rst_ni, .push_i(txd_valid_i && txd_ready_o && txd_i.wait_kv), .token_i(txd_i.token),
+      .pending_i(kv_pending_i), .left_valid_o(kv_left_o), .left_token_o(kv_left_token_o),
+      .left_bad_i(kv_bad_i[kv_left_token_o]), .valid_o(kv_known), .bad_o(kv_bad), .pop_i(pop && head.wait_kv)
+  );
 
   // ---- may the head go? ------------------------------------------------------------------------------
   logic       kv, raw, multi, waits, failed, room;
@@ -64,8 +74,8 @@ module nic_tx_plan (
   assign raw = head.kind == nic_pkg::TX_RAW;
   assign multi = !kv && !raw && !head.direct && !head.host;
   assign res_slot_o = head.buf_id[5:0];
-  assign waits = (head.wait_res && !res_ready_i[head.buf_id[5:0]]) || (head.wait_kv && kv_pending_i[head.token]);
-  assign failed = head.wait_kv && !kv_pending_i[head.token] && kv_bad_i[head.token];
+  assign waits = (head.wait_res && !res_ready_i[head.buf_id[5:0]]) || (head.wait_kv && !kv_known);
+  assign failed = head.wait_kv && kv_known && kv_bad;
   assign room = ahead_q != 4'(nic_tx_pkg::AHEAD);
 
   // ---- targets ---------------------------------------------------------------------------------------
@@ -94,8 +104,6 @@ module nic_tx_plan (
   assign ends = frame_valid_o && final_target;
   assign pop = valid && !waits && (failed || (kv ? (frame_valid_o || skip) && kvf_last_i : ends));
   assign kvf_ready_o = skip || (frame_valid_o && kv);
-  assign kv_left_o = pop && head.wait_kv;
-  assign kv_left_token_o = head.token;
 
   assign end_byte = {8'd0, align_off_o} + head.len - 14'd1;
   assign cmd_mem_o = head.mem;

@@ -11,3 +11,9 @@ $(call nic_table_test,dir_trace,nic_dir,dir_trace.cpp,$(call objs,$(NIC_TABLES_C
 $(BUILD)/tests/rtl/nic/dir $(BUILD)/tests/rtl/nic/dir_trace: tests/rtl/nic/dir_bench.hpp
 
 $(eval $(call rtl_test,rtl/nic/late,late_tb,$(NIC_TABLE_PKGS) tests/rtl/nic/late_tb.sv,tests/rtl/nic/late.cpp,,-O3))
+$(eval $(call rtl_test,rtl/nic/kv,kv_tb,$(NIC_TABLE_PKGS) tests/rtl/nic/kv_tb.sv,tests/rtl/nic/kv.cpp,,-O3))
+
+.PHONY: soak-nic-kv
+soak-nic-kv: $(BUILD)/tests/rtl/nic/kv
+	@MR_KV_SEEDS=3000 $< -n stalls
+SOAKS += soak-nic-kv
