@@ -95,9 +95,9 @@ def batch(device, size, small=False):
     world = traffic.World(rng)
     t = replay.Traffic()
     t.frames = fuzzed(world, size, small)
-    nic, fates, marks = replay.expected(t, traffic.OWN, world.nodes, world.jobs, world.kv)
+    nic, fates, marks = replay.expected(t, world.own, world.nodes, world.jobs, world.kv)
     with Place() as p:
-        outcome = replay.command(p, succeed_json, device, traffic.OWN,
+        outcome = replay.command(p, succeed_json, device, world.own,
                                  replay.config(world.nodes, world.jobs, world.kv), *t.files(nano=False))
     wrong = replay.differences(t, nic, fates, marks, outcome)
     assert not wrong, "\n".join(wrong)

@@ -124,10 +124,10 @@ def run(device, parts, world):
     t = replay.Traffic()
     for h, payload in parts:
         t.network(world.frame(h, payload))
-    nic, fates, marks = replay.expected(t, traffic.OWN, world.nodes, world.jobs, world.kv)
+    nic, fates, marks = replay.expected(t, world.own, world.nodes, world.jobs, world.kv)
     assert set(fates) == {"contributed"}, set(fates)
     with Place() as p:
-        outcome = replay.command(p, succeed_json, device, traffic.OWN,
+        outcome = replay.command(p, succeed_json, device, world.own,
                                  replay.config(world.nodes, world.jobs, world.kv), *t.files())
     wrong = replay.differences(t, nic, fates, marks, outcome)
     assert not wrong, "\n".join(wrong)
@@ -189,9 +189,9 @@ def any_split():
     t = replay.Traffic()
     for h, payload in parts:
         t.network(world.frame(h, payload))
-    nic, fates, marks = replay.expected(t, traffic.OWN, world.nodes, world.jobs, world.kv)
+    nic, fates, marks = replay.expected(t, world.own, world.nodes, world.jobs, world.kv)
     with Place() as p:
-        outcome = replay.command(p, succeed_json, "golden", traffic.OWN,
+        outcome = replay.command(p, succeed_json, "golden", world.own,
                                  replay.config(world.nodes, world.jobs, world.kv), *t.files())
     assert not replay.differences(t, nic, fates, marks, outcome)
     assert len(outcome.delivered) == len(wanted)

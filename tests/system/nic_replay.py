@@ -28,9 +28,9 @@ def test(function):
 
 def judge(device, t, world, flavour=("<", True)):
     """Runs the traffic; the command's outcome when it is what the model says."""
-    nic, fates, marks = replay.expected(t, traffic.OWN, world.nodes, world.jobs, world.kv)
+    nic, fates, marks = replay.expected(t, world.own, world.nodes, world.jobs, world.kv)
     with Place() as p:
-        outcome = replay.command(p, succeed_json, device, traffic.OWN,
+        outcome = replay.command(p, succeed_json, device, world.own,
                                  replay.config(world.nodes, world.jobs, world.kv), *t.files(*flavour))
     wrong = replay.differences(t, nic, fates, marks, outcome)
     assert not wrong, "\n".join(["%d frames" % len(t.frames)] + wrong)
@@ -39,7 +39,7 @@ def judge(device, t, world, flavour=("<", True)):
 
 def noted(t, world):
     """What the model says of the frames whose fate was written down by hand."""
-    _, fates, _ = replay.expected(t, traffic.OWN, world.nodes, world.jobs, world.kv)
+    _, fates, _ = replay.expected(t, world.own, world.nodes, world.jobs, world.kv)
     for i, (want, got) in enumerate(zip(t.fates, fates)):
         assert want is None or want == got, "frame %d is %s, not %s: %s" % (i, got, want, t.frames[i][0].hex())
 
@@ -78,8 +78,8 @@ def forgotten_golden():
 
 @test
 def everything_mixed_golden():
-    for _ in range(4):
-        world = traffic.World(rng, "random")
+    for own in (1, 0, 9, 200):
+        world = traffic.World(rng, "random", own)
         t = replay.Traffic()
         t.frames = traffic.mixed(rng, world, 2500, size=rng.choice((None, None, 1000)))
         judge("golden", t, world)
@@ -88,10 +88,46 @@ def everything_mixed_golden():
 @test
 def everything_mixed_sim():
     have("sim:nic")
-    world = traffic.World(rng, "random")
+    for own in (1, 9):
+        world = traffic.World(rng, "random", own)
+        t = replay.Traffic()
+        t.frames = traffic.mixed(rng, world, max(100, int(SHARE * 2500)))
+        judge("sim:nic", t, world)
+
+
+def directory(device, entries, count):
+    """A directory of many entries, most of them never asked for."""
+    world = traffic.World(rng)
+    owners = {}
+    while len(owners) < entries:
+        job = rng.choice((1, 2, 5, 6))
+        members = world.jobs[job].members
+        key = (job, rng.choice((rng.randrange(64), rng.randrange(65536))), rng.choice((rng.randrange(256), rng.randrange(2 ** 32))))
+        owner, *replicas = rng.sample(members, rng.randint(1, len(members)))
+        owners[key] = (owner, replicas, rng.randrange(4), rng.choice((1, 4096, 5000)))
+    world.kv = owners
+    some = rng.sample(sorted(owners), min(entries, count // 4))
     t = replay.Traffic()
-    t.frames = traffic.mixed(rng, world, max(200, int(SHARE * 5000)))
-    judge("sim:nic", t, world)
+    for _ in range(count):
+        job, layer, block = rng.choice(some)
+        if rng.random() < 0.1:
+            job, layer, block = rng.choice(((job, layer ^ 1, block), (job, layer, block ^ 1 << rng.randrange(32)), (3, layer, block)))
+        h = f.header(rng.choice((f.KV_WRITE, f.KV_WRITE, f.KV_READ)), job=job, layer=layer, block=block, shards=1, dtype=1,
+                     shard=rng.choice(world.jobs[job].members), epoch=rng.randrange(2, 5))
+        payload = struct.pack(">I", 1) if h.opcode == f.KV_READ else rng.randbytes(1)
+        t.network(world.frame(h, payload))
+    judge(device, t, world)
+
+
+@test
+def directory_golden():
+    directory("golden", 20000, 3000)
+
+
+@test
+def directory_sim():
+    have("sim:nic")
+    directory("sim:nic", 2000, max(100, int(SHARE * 3000)))
 
 
 @test
@@ -118,9 +154,9 @@ def nanoseconds_order():
     records = ([], [])
     for i, (data, host) in enumerate(t.frames):
         records[host].append((10 ** 9 - 50 + i, data))
-    nic, fates, marks = replay.expected(t, traffic.OWN, world.nodes, world.jobs, world.kv)
+    nic, fates, marks = replay.expected(t, world.own, world.nodes, world.jobs, world.kv)
     with Place() as p:
-        outcome = replay.command(p, succeed_json, "golden", traffic.OWN,
+        outcome = replay.command(p, succeed_json, "golden", world.own,
                                  replay.config(world.nodes, world.jobs, world.kv),
                                  *[pcap.write(r, nano=True) for r in records])
     wrong = replay.differences(t, nic, fates, marks, outcome)
@@ -133,7 +169,7 @@ def without_the_host():
     world = traffic.World(rng)
     t = replay.Traffic()
     t.frames = [(data, host) for data, host in traffic.mixed(rng, world, 100, from_host=0) if not host]
-    nic, fates, marks = replay.expected(t, traffic.OWN, world.nodes, world.jobs, world.kv)
+    nic, fates, marks = replay.expected(t, world.own, world.nodes, world.jobs, world.kv)
     with Place() as p:
         a, b = p.file("a.pcap", t.files()[0]), p.name("b.pcap")
         c = p.file("c.json", replay.config(world.nodes, world.jobs, world.kv))
@@ -187,7 +223,7 @@ def differences_are_seen():
     for rank in (0, 2):
         t.network(world.frame(h._replace(shard=rank), struct.pack(">4f48x6f", *(rng.uniform(5, 9) for _ in range(10)))))
     t.network(world.query(flags=f.RELIABLE))
-    nic, fates, marks = replay.expected(t, traffic.OWN, world.nodes, world.jobs, world.kv)
+    nic, fates, marks = replay.expected(t, world.own, world.nodes, world.jobs, world.kv)
     merge = nic.delivered[0]
     size = f.statistics(f.MERGED, 2)
     payload = bytearray(struct.pack(">2f", *[x[0] for x in merge.merge.heads])).ljust(size, b"\0")

@@ -48,7 +48,7 @@ def output(frames, world):
     t = replay.Traffic()
     t.frames = frames
     with Place() as p:
-        return replay.command(p, succeed_json, "golden", traffic.OWN,
+        return replay.command(p, succeed_json, "golden", world.own,
                               replay.config(world.nodes, world.jobs, world.kv), *t.files())
 
 
@@ -124,7 +124,7 @@ def scapy_builds_frames():
     """Frames and a capture file that scapy made, with a VLAN tag, with options, a fragment."""
     s = scapy()
     world = traffic.World(rng)
-    own = world.nodes[traffic.OWN]
+    own = world.nodes[world.own]
     packets, fates = [], []
     for i in range(60):
         h = f.header(f.QUERY, job=1, shard=i % 4, shards=4, request=i, dtype=1, heads=1, dim=1 + i)
@@ -144,7 +144,7 @@ def scapy_builds_frames():
         s.wrpcap(path, packets)
         with open(path, "rb") as file:
             records = pcap.read(file.read())
-        nic = model.Nic(traffic.OWN, world.nodes, world.jobs, world.kv)
+        nic = model.Nic(world.own, world.nodes, world.jobs, world.kv)
         assert [nic.network(data) for _, data in records] == fates
         a = p.file("config.json", replay.config(world.nodes, world.jobs, world.kv))
         empty = p.file("c.pcap", pcap.write([]))

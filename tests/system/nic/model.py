@@ -80,7 +80,8 @@ class Result:
 class Nic:
     def __init__(self, rank, nodes, jobs, kv=()):
         """nodes: {rank: frame.Node}; jobs: {job: Job}; kv: {(job, layer, block): (owner, replicas, epoch, bytes)}"""
-        self.rank, self.nodes, self.jobs = rank, nodes, jobs
+        self.rank, self.nodes = rank, nodes
+        self.jobs = {job: Job(sorted(row.members), row.root) for job, row in jobs.items()}
         self.own = nodes[rank]
         self.entries = {key: Entry(*value) for key, value in dict(kv).items()}
         self.counters = dict.fromkeys(FATES + WORK, 0)

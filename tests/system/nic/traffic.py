@@ -10,10 +10,10 @@ FLOATS = (f.BF16, f.FP16, f.FP32)
 
 
 class World:
-    """The tables that every node has, and the senders that speak to node OWN."""
+    """The tables that every node has, and the senders that speak to the own node."""
 
-    def __init__(self, rng, addresses=None):
-        self.rng = rng
+    def __init__(self, rng, addresses=None, own=OWN):
+        self.rng, self.own = rng, own
         self.nodes = {rank: f.node(rank) for rank in (*range(32), 200)}
         if addresses == "random":
             for rank in self.nodes:
@@ -27,6 +27,7 @@ class World:
             4: model.Job([0, 2], 2),
             5: model.Job(list(range(32)), 31),
             6: model.Job([1, 2, 5, 9, 200], 200),
+            8: model.Job([7, 200, 2, 9, 1], 9),
             0xFFFF: model.Job([0, 1, 2, 3, 4, 5, 6, 7], 1),
         }
         self.kv = {
@@ -38,16 +39,17 @@ class World:
             (2, 0, 7): (0, [1, 2], 7, 65536),
             (5, 0, 1): (1, list(range(2, 32)), 1, 12288),
             (6, 9, 9): (200, [1], 1, 8191),
+            (8, 1, 2): (9, [7, 1], 6, 4097),
         }
         self.requests = dict.fromkeys(self.jobs, 0)
 
     def nic(self):
-        return model.Nic(OWN, self.nodes, self.jobs, self.kv)
+        return model.Nic(self.own, self.nodes, self.jobs, self.kv)
 
     def frame(self, h, payload=b"", source=None, **unusual):
         """From node `source` (the header's shard where it is one) to the own node."""
         sender = self.nodes.get(h.shard if source is None else source, self.nodes[0])
-        return f.ethernet(sender, self.nodes[OWN], f.pack(h) + payload, **unusual)
+        return f.ethernet(sender, self.nodes[self.own], f.pack(h) + payload, **unusual)
 
     def query(self, shard=0, heads=2, dim=8, dtype=f.BF16, job=1, **fields):
         h = f.header(f.QUERY, shard=shard, shards=4, job=job, heads=heads, dim=dim, dtype=dtype, **fields)
@@ -266,12 +268,12 @@ def mixed(rng, world, count, spoilt=0.1, from_host=0.15, size=None):
             h, payload = other(rng, world)
         host = rng.random() < from_host
         taken = h.opcode in model.CONTRIBUTIONS and not (h.opcode == f.BARRIER and h.flags & f.LAST)
-        if host and not taken and OWN in world.jobs.get(h.job, ((),))[0] and rng.random() < 0.8:
-            h = h._replace(shard=OWN)
-        data = world.frame(h, payload, source=OWN if host else None, **(unusual(rng) if rng.random() < 0.3 else {}))
+        if host and not taken and world.own in world.jobs.get(h.job, ((),))[0] and rng.random() < 0.8:
+            h = h._replace(shard=world.own)
+        data = world.frame(h, payload, source=world.own if host else None, **(unusual(rng) if rng.random() < 0.3 else {}))
         if host and not taken and rng.random() < 0.2:
             elsewhere = world.nodes[rng.choice(list(world.nodes))]
-            data = f.ethernet(world.nodes[OWN], elsewhere, f.pack(h) + payload)
+            data = f.ethernet(world.nodes[world.own], elsewhere, f.pack(h) + payload)
         if rng.random() < spoilt:
             data = spoil(rng, data)
             if taken and rng.random() < 0.98:
