@@ -7,11 +7,11 @@ $(eval $(call script_test,system/nic_bad_input,tests/system/nic_bad_input.py,$(N
 $(eval $(call script_test,system/nic_tools,tests/system/nic_tools.py,$(NIC_SUPPORT) $(MILLRACE)))
 
 # Fuzzing at full size, merges by the thousand, every length of a KV block to every address.
-SOAKS += soak-nic-fuzz soak-nic-merge soak-nic-replay
-.PHONY: soak-nic-fuzz soak-nic-merge soak-nic-replay
+SOAKS += soak-nic-fuzz soak-nic-bound soak-nic-replay
+.PHONY: soak-nic-fuzz soak-nic-bound soak-nic-replay
 soak-nic-fuzz: $(ALL)
 	@MR_NIC_FUZZ_BYTES=1e8 MR_NIC_FUZZ_SIM=2e6 BUILD="$(BUILD)" $(PYTHON) tests/system/nic_fuzz.py
-soak-nic-merge: $(ALL)
+soak-nic-bound: $(ALL)
 	@MR_NIC_MERGES=2000 BUILD="$(BUILD)" $(PYTHON) tests/system/nic_merge.py
 soak-nic-replay: $(ALL)
 	@MR_NIC_SHARE=1 BUILD="$(BUILD)" $(PYTHON) tests/system/nic_replay.py
