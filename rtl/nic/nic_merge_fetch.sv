@@ -23,6 +23,7 @@ module nic_merge_fetch (
   nic_merge_pkg::frame_t frame;
   logic                  valid_q, room, go;
   logic [12:0]           total_q;
+  logic [22:0]           product;
   logic [6:0]            stat_beats;
   logic [13:0]           bytes;
   logic [14:0]           end_byte;
@@ -39,7 +40,7 @@ module nic_merge_fetch (
   always_ff @(posedge clk_i) begin
     if (fold_valid_i && fold_ready_o) begin
       fold_q  <= fold_i;
-      total_q <= 13'(23'(fold_i.heads[9:0]) * 23'(fold_i.dim[12:0]));
+      total_q <= product[12:0];
       // how the heads lie in a beat of 32 or 16 values
       whole_q <= 6'd0;
       part_q <= wide_d ? 6'd16 : 6'd32;
@@ -61,6 +62,7 @@ module nic_merge_fetch (
     else if (fold_ready_o) valid_q <= fold_valid_i;
   end
 
+  assign product = 23'(fold_i.heads[9:0]) * 23'(fold_i.dim[12:0]);
   assign wide_d = fold_i.dtype == nic_merge_pkg::DT_FP32 || fold_i.dtype == nic_merge_pkg::DT_INT32;
   assign wide = fold_q.dtype == nic_merge_pkg::DT_FP32 || fold_q.dtype == nic_merge_pkg::DT_INT32;
   assign stat_beats = fold_q.reduce ? 7'd0 : 7'((fold_q.heads[9:0] + 10'd7) >> 3);
@@ -86,8 +88,8 @@ module nic_merge_fetch (
   // What the parser let through fits a frame, and payloads begin at even bytes.
   always_ff @(posedge clk_i) begin
     if (rst_ni && fold_valid_i) begin
-      assert (fold_i.heads != '0 && fold_i.dim != '0 && !fold_i.off[0]);
-      assert (32'(fold_i.heads) * 32'(fold_i.dim) <= 32'd4484);
+      assert (fold_i.heads[15:10] == '0 && fold_i.dim[15:13] == '0 && !fold_i.off[0]);
+      assert (product != '0 && product <= 23'd4484);
     end
   end
 endmodule

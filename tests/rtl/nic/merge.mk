@@ -26,3 +26,10 @@ bench-nic-merge: $(NIC_MERGE_BENCH)
 	@$(NIC_MERGE_BENCH)
 BENCHES += bench-nic-merge
 SYNTHS += nic_merge
+
+# The random tests again and again, each time with another seed.
+.PHONY: soak-nic-merge-rtl
+soak-nic-merge-rtl: $(BUILD)/tests/rtl/nic/merge
+	@for k in $$(seq 200); do $< > $(BUILD)/soak-nic-merge-rtl.log || { cat $(BUILD)/soak-nic-merge-rtl.log; exit 1; }; done
+	@echo "merge engine: 200 seeds passed"
+SOAKS += soak-nic-merge-rtl

@@ -369,6 +369,70 @@ TEST(Merge, OneShardCopies) {
     }
 }
 
+// Case 13: an empty shard, before or behind, changes no bit; neither does one whose m is +infinity
+// (case 14) or that has d = 0 under a finite m.
+TEST(Merge, EmptyIsTheIdentityBitForBit) {
+    std::vector<operation> ops;
+    for (unsigned dtype : {BF16, FP16, FP32})
+        for (uint32_t m : {0xFF800000u, 0x7F800000u, 0x461C4000u}) {
+            const operation alone = make.op(12, 80, dtype, 3, REALISTIC);
+            contribution nothing = alone.parts[0];
+            for (size_t h = 0; h < 12; h++) {
+                put(nothing.payload, 8 * h, m, 4);
+                put(nothing.payload, 8 * h + 4, m == 0x461C4000u || h % 2 ? 0 : as_bits(3.0f), 4);
+            }
+            ops.push_back(alone);
+            for (size_t at = 0; at <= 3; at++) {
+                operation more = alone;
+                more.parts.insert(more.parts.begin() + (long)at, nothing);
+                ops.push_back(more);
+            }
+        }
+    const std::vector<result> got = e->run(ops, options());
+    STRCMP_EQUAL("", e->problem.c_str());
+    for (size_t k = 0; k < got.size(); k++)
+        CHECK(got[k].payload == got[k - k % 5].payload);
+    check(ops, options(), false);
+}
+
+// Case 16: rows whose logits are all at -6e4, and all near the ends of float32.
+TEST(Merge, RowsFarFromZero) {
+    std::vector<operation> ops;
+    for (float at : {-6e4f, 6e4f, -3e38f, 3e38f}) {
+        operation o = make.op(9, 46, FP32, 6, REALISTIC);
+        for (contribution &p : o.parts) {
+            p.natural = p.natural && std::fabs(at) < 1e38f; // 3e38 / ln 2 is beyond float32
+            for (size_t h = 0; h < 9; h++) {
+                const float m = std::fabs(at) < 1e38f ? at + (float)(make.unit() * 6 - 3) : at;
+                put(p.payload, 8 * h, as_bits(m), 4);
+                put(p.payload, 8 * h + 4, as_bits((float)(1 + make.unit() * 100)), 4);
+            }
+        }
+        ops.push_back(o);
+    }
+    check(ops, options(), true);
+}
+
+// Case 17: head sizes that do not divide a beat. Case 19: values in every lane position, and heads
+// of which all contributions but one are masked.
+TEST(Merge, HeadSizesAndMaskedHeads) {
+    std::vector<operation> ops;
+    for (unsigned dtype : {BF16, FP32})
+        for (unsigned dim : {40, 46, 80, 96, 128, 192, 576})
+            ops.push_back(make.op(3, dim, dtype, 4, REALISTIC));
+    for (unsigned dim = 1; dim <= 33; dim++) {
+        operation o = make.op(5, dim, dim % 2 ? BF16 : FP32, 5, REALISTIC);
+        for (size_t h = 0; h < 5; h++)
+            for (size_t k = 0; k < 5; k++)
+                if (k != h) {
+                    put(o.parts[k].payload, 8 * h, 0xFF800000, 4);
+                    put(o.parts[k].payload, 8 * h + 4, 0, 4);
+                }
+        ops.push_back(o);
+    }
+    check(ops, options(), true);
+}
+
 TEST(Merge, AllShardsEmptyIsMinusInfinityAndZero) {
     std::vector<operation> ops{make.op(40, 80, BF16, 8, REALISTIC)};
     for (contribution &p : ops[0].parts) {
