@@ -4,6 +4,7 @@
 
 #include "host/nic/internal.h"
 #include "host/nic/desc.h"
+#include "host/nic/inside.h"
 
 enum { RTO = 8192, SLOT_TIMEOUT = 1 << 22 };
 
@@ -33,7 +34,7 @@ nic_comm *nic_comm_find(nic_cluster *nic, uint16_t id) {
 
 static mr_status send_options(nic_cluster *nic, unsigned rank) {
     uint8_t desc[MR_NIC_DESC_BYTES];
-    mr_nic_desc_options(desc, (uint8_t)rank, false, nic->rto, nic->slot_timeout);
+    nic_row_options(desc, (uint8_t)rank, false, nic->rto, nic->slot_timeout);
     return nic->link->ops->command(nic->link, rank, desc, 1);
 }
 
@@ -43,7 +44,7 @@ static mr_status send_nodes(nic_cluster *nic) {
     if (!desc)
         return mr_fail(MR_OUT_OF_MEMORY, "out of memory");
     for (unsigned r = 0; r < nic->nodes; r++)
-        mr_nic_desc_node(desc[r], &nic->row[r]);
+        nic_row_node(desc[r], &nic->row[r]);
     mr_status e = MR_OK;
     for (unsigned r = 0; e == MR_OK && r < nic->nodes; r++) {
         e = nic->link->ops->command(nic->link, r, desc[0], nic->nodes);
@@ -141,6 +142,14 @@ nic_cluster *nic_enter(mr_nic *handle) {
 void nic_leave(nic_cluster *nic) {
     pthread_mutex_unlock(&nic->lock);
     mr_obj_unref(&nic->obj);
+}
+
+mr_nic_link *mr_nic_link_of(mr_nic *handle) {
+    nic_cluster *nic = nic_enter(handle);
+    mr_nic_link *link = nic ? nic->link : NULL;
+    if (nic)
+        nic_leave(nic);
+    return link;
 }
 
 mr_status mr_nic_close(mr_nic *handle) {
@@ -251,7 +260,7 @@ static mr_status send_job(nic_cluster *nic, const nic_job *job, bool valid) {
     mr_nic_job_row row = {
         .job = job->id, .root = job->rank[job->root], .count = (uint8_t)job->count};
     memcpy(row.members, job->rank, sizeof row.members);
-    mr_nic_desc_job(desc, job->row, valid ? &row : NULL);
+    nic_row_job(desc, job->row, valid ? &row : NULL);
     mr_status e = MR_OK;
     for (unsigned i = 0; e == MR_OK && i < job->count; i++)
         e = nic->link->ops->command(nic->link, job->rank[i], desc, 1);

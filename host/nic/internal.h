@@ -89,6 +89,7 @@ struct nic_xfer {
     nic_part *part; /* [sends] */
     size_t due_in, have;
     uint8_t *got; /* [due_in] */
+    size_t first; /* GATHER: number of the first part that is not here */
     size_t asked; /* KV_READ: pieces up to here are asked for */
 };
 
@@ -103,6 +104,8 @@ typedef struct nic_seat {
     bool heard;
     bool failed;
     char message[256]; /* why */
+    uint64_t verdict_due; /* when `verdict` counts; 0: there is none */
+    nic_ranks verdict;
 } nic_seat;
 
 struct nic_early {
@@ -156,6 +159,7 @@ typedef struct nic_rank {
     mr_nic_repeats *repeats;
     nic_xfer *kv;     /* KV transfers under way, oldest first */
     uint32_t kv_next; /* their numbers */
+    uint64_t clear_at; /* when its port will have carried what was broadcast */
 } nic_rank;
 
 struct nic_cluster {
@@ -201,6 +205,8 @@ size_t nic_xfer_frame(const nic_cluster *nic, nic_xfer *x, size_t p, bool again,
 size_t nic_xfer_part(const nic_xfer *x, const mr_nic_header *h);
 /* Takes a frame in. False when it does not belong or repeats something. */
 bool nic_xfer_take(nic_xfer *x, const mr_nic_frame *f);
+/* May the member send part p of a GATHER now? */
+bool nic_xfer_turn(nic_xfer *x, size_t p);
 void nic_xfer_settle(nic_xfer *x, size_t p);
 bool nic_xfer_complete(const nic_xfer *x);
 /* KV_READ: everything asked for so far is here. */

@@ -27,6 +27,12 @@ static size_t heads_of_frame(const nic_xfer *x) {
     return n;
 }
 
+/* A part that is copied to everybody else should not hold the port much longer than eight frames.
+ */
+static size_t copied_part(size_t members) {
+    return members <= 9 ? NIC_PART : NIC_PART * 8 / (members - 1) / 64 * 64;
+}
+
 static mr_status shape(nic_xfer *x) {
     size_t limit = UINT32_MAX;
     switch (x->kind) {
@@ -35,10 +41,12 @@ static mr_status shape(nic_xfer *x) {
         return MR_OK;
     case X_GATHER:
         limit = UINT16_MAX; /* the part's number stands in `layer` */
-        x->per = NIC_PART / of(x);
+        x->per = copied_part(x->job->count) / of(x);
+        break;
+    case X_BROADCAST:
+        x->per = copied_part(x->job->count) / of(x);
         break;
     case X_REDUCE:
-    case X_BROADCAST:
         x->per = NIC_PART / of(x);
         break;
     case X_QUERY:
@@ -286,6 +294,21 @@ size_t nic_xfer_part(const nic_xfer *x, const mr_nic_header *h) {
         break;
     }
     return p < x->parts ? p : SIZE_MAX;
+}
+
+/*
+ * Members take turns: part p of member i is number p * members + i, and nobody sends a number that
+ * is 16 or more beyond the first one he has not got. So at most 16 frames queue in front of a port,
+ * and whoever is the first may always send.
+ */
+bool nic_xfer_turn(nic_xfer *x, size_t p) {
+    enum { AHEAD = 16 };
+    size_t n = x->job->count;
+    if (x->kind != X_GATHER)
+        return true;
+    while (x->first < x->due_in && x->got[x->first % n * x->parts + x->first / n])
+        x->first++;
+    return p * n + x->self < x->first + AHEAD;
 }
 
 void nic_xfer_settle(nic_xfer *x, size_t p) {
