@@ -17,3 +17,6 @@ $(eval $(call rtl_test,rtl/nic/kv,kv_tb,$(NIC_TABLE_PKGS) tests/rtl/nic/kv_tb.sv
 soak-nic-kv: $(BUILD)/tests/rtl/nic/kv
 	@MR_KV_SEEDS=3000 $< -n stalls
 SOAKS += soak-nic-kv
+
+$(eval $(call rtl_test,rtl/nic/tables,tables_tb,$(NIC_TABLE_PKGS) tests/rtl/nic/tables_tb.sv,\
+	tests/rtl/nic/tables.cpp,$(call objs,$(NIC_TABLES_C)),-O3))
