@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "host/nic/internal.h"
-#include "host/nic/desc.h"
+#include "host/nic/tables.h"
 #include "host/nic/inside.h"
 
 enum { RTO = 8192, SLOT_TIMEOUT = 1 << 22 };
@@ -33,18 +33,23 @@ nic_comm *nic_comm_find(nic_cluster *nic, uint16_t id) {
  */
 
 static mr_status send_options(nic_cluster *nic, unsigned rank) {
-    uint8_t desc[MR_NIC_DESC_BYTES];
-    nic_row_options(desc, (uint8_t)rank, false, nic->rto, nic->slot_timeout);
+    mr_nic_desc desc;
+    mr_nic_desc_options(desc, &(mr_nic_options_desc){.rank = (uint8_t)rank,
+                                                     .rto = nic->rto,
+                                                     .slot_timeout = nic->slot_timeout});
     return nic->link->ops->command(nic->link, rank, desc, 1);
 }
 
 /* Every NIC learns its rank, its timers and where everybody is. */
 static mr_status send_nodes(nic_cluster *nic) {
-    uint8_t(*desc)[MR_NIC_DESC_BYTES] = calloc(nic->nodes, MR_NIC_DESC_BYTES);
+    mr_nic_desc *desc = calloc(nic->nodes, sizeof *desc);
     if (!desc)
         return mr_fail(MR_OUT_OF_MEMORY, "out of memory");
-    for (unsigned r = 0; r < nic->nodes; r++)
-        nic_row_node(desc[r], &nic->row[r]);
+    for (unsigned r = 0; r < nic->nodes; r++) {
+        mr_nic_node_desc d = {.rank = (uint8_t)r, .ip = nic->row[r].ip, .port = nic->row[r].port};
+        memcpy(d.mac, nic->row[r].mac, sizeof d.mac);
+        mr_nic_desc_node(desc[r], &d);
+    }
     mr_status e = MR_OK;
     for (unsigned r = 0; e == MR_OK && r < nic->nodes; r++) {
         e = nic->link->ops->command(nic->link, r, desc[0], nic->nodes);
@@ -256,11 +261,16 @@ mr_status mr_nic_advance(mr_nic *handle, uint64_t cycles) {
  */
 
 static mr_status send_job(nic_cluster *nic, const nic_job *job, bool valid) {
-    uint8_t desc[MR_NIC_DESC_BYTES];
-    mr_nic_job_row row = {
-        .job = job->id, .root = job->rank[job->root], .count = (uint8_t)job->count};
-    memcpy(row.members, job->rank, sizeof row.members);
-    nic_row_job(desc, job->row, valid ? &row : NULL);
+    mr_nic_desc desc;
+    mr_nic_job_desc d = {.row = (uint8_t)job->row,
+                         .job = job->id,
+                         .count = (uint8_t)job->count,
+                         .root = (uint8_t)job->root};
+    memcpy(d.ranks, job->rank, sizeof d.ranks);
+    if (valid)
+        mr_nic_desc_job(desc, &d);
+    else
+        mr_nic_desc_job_remove(desc, d.row);
     mr_status e = MR_OK;
     for (unsigned i = 0; e == MR_OK && i < job->count; i++)
         e = nic->link->ops->command(nic->link, job->rank[i], desc, 1);

@@ -8,23 +8,25 @@
  * finds the bytes, and what comes too late to an old holder is answered with a NACK that makes its
  * sender look again. Pages are given back when such frames have had time to leave.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "host/nic/desc.h"
 #include "host/nic/internal.h"
+#include "host/nic/tables.h"
 
-enum { BUCKETS = 1 << 16, SLOTS = 4 << MR_NIC_DIR_HASH_BITS, MAX_PAGES = 1 << 20 };
+enum { BUCKETS = 1 << 16, MAX_PAGES = 1 << 20 };
 
+/* A rank's KV memory, and what its NIC's directory holds. */
 typedef struct {
     uint8_t *used; /* [pages] */
     size_t free, hint;
+    mr_nic_dir *rows; /* NULL before the first */
 } pool;
 
 struct nic_dir {
     nic_entry *bucket[BUCKETS];
-    nic_entry **slot; /* [SLOTS] */
-    size_t pages;     /* of each rank */
-    pool *pool;       /* by rank */
+    size_t pages; /* of each rank */
+    pool *pool;   /* by rank */
 };
 
 static uint64_t key_of(uint16_t job, uint16_t layer, uint32_t block) {
@@ -41,9 +43,8 @@ mr_status nic_dir_create(nic_cluster *nic) {
     if (!d)
         return mr_fail(MR_OUT_OF_MEMORY, "out of memory for the directory");
     d->pages = pages < MAX_PAGES ? (size_t)pages : MAX_PAGES;
-    d->slot = calloc(SLOTS, sizeof(nic_entry *));
     d->pool = calloc(nic->nodes, sizeof *d->pool);
-    bool ok = d->slot && d->pool;
+    bool ok = d->pool;
     for (unsigned r = 0; ok && r < nic->nodes; r++) {
         d->pool[r].used = calloc(d->pages ? d->pages : 1, 1);
         d->pool[r].free = d->pages;
@@ -68,10 +69,11 @@ void nic_dir_destroy(nic_cluster *nic) {
             d->bucket[b] = e->next;
             free_entry(e);
         }
-    for (unsigned r = 0; d->pool && r < nic->nodes; r++)
+    for (unsigned r = 0; d->pool && r < nic->nodes; r++) {
         free(d->pool[r].used);
+        mr_nic_dir_destroy(d->pool[r].rows);
+    }
     free(d->pool);
-    free(d->slot);
     free(d);
 }
 
@@ -145,54 +147,54 @@ static uint32_t everybody(const nic_job *job) {
     return job->count == 32 ? UINT32_MAX : (1u << job->count) - 1;
 }
 
-/* Writes the entry, as `row` has it, into the tables of these members' NICs. */
+/* Writes the row into the tables of these members' NICs. `clear`: with none of its pages written.
+ */
 static mr_status tell(nic_cluster *nic, const nic_job *job, const nic_entry *e,
-                      const mr_nic_dir_row *row, uint32_t members, bool clear) {
+                      const mr_nic_dir_entry *row, uint32_t members, bool clear) {
     mr_status status = MR_OK;
     for (unsigned i = 0; status == MR_OK && i < job->count; i++) {
-        uint8_t desc[MR_NIC_DESC_BYTES];
-        mr_nic_dir_row own = *row;
+        mr_nic_desc steps[MR_NIC_DIR_STEPS];
+        mr_nic_dir_entry own = *row;
+        pool *p = &nic->dir->pool[job->rank[i]];
+        size_t n = 0;
         if (!(members >> i & 1))
             continue;
-        own.clear = clear && row->valid;
+        if (!p->rows && !(p->rows = mr_nic_dir_create(MR_NIC_DIR_HASH_BITS)))
+            return mr_fail(MR_OUT_OF_MEMORY, "out of memory for the directory of rank %u",
+                           job->rank[i]);
         own.page = row->named >> i & 1 ? e->page[i] : 0;
-        nic_row_dir(desc, e->slot, &own);
-        status = nic->link->ops->command(nic->link, job->rank[i], desc, 1);
+        status = mr_nic_dir_put(p->rows, &own, clear, steps, &n);
+        if (status == MR_OK)
+            status = nic->link->ops->command(nic->link, job->rank[i], steps[0], n);
     }
     return status;
 }
 
-static mr_nic_dir_row row_of(const nic_entry *e, const nic_job *job) {
-    return (mr_nic_dir_row){.job = e->place.job,
-                            .layer = e->place.layer,
-                            .block = e->place.block,
-                            .epoch = e->place.epoch,
-                            .bytes = e->place.bytes,
-                            .named = e->named,
-                            .owner = (uint8_t)nic_member(job, e->place.owner),
-                            .valid = true};
-}
-
-static uint32_t hash(uint64_t key, int table) {
-    uint32_t b = 0;
-    for (int i = 0; i < MR_NIC_DIR_HASH_BITS; i++)
-        b |= (uint32_t)__builtin_parityll(key & mr_nic_dir_masks[table][i]) << i;
-    return b;
-}
-
-static mr_status take_slot(nic_dir *d, nic_entry *e) {
-    for (unsigned i = 0; i < 4; i++) {
-        unsigned table = i & 1;
-        uint32_t slot =
-            table << (MR_NIC_DIR_HASH_BITS + 1) | hash(key(e), (int)table) << 1 | i >> 1;
-        if (d->slot[slot])
+/* Takes the block's row out of these members' NICs, where there is one. */
+static mr_status untell(nic_cluster *nic, const nic_job *job, const nic_entry *e,
+                        uint32_t members) {
+    mr_status status = MR_OK;
+    for (unsigned i = 0; status == MR_OK && i < job->count; i++) {
+        mr_nic_desc step;
+        mr_nic_dir *rows = nic->dir->pool[job->rank[i]].rows;
+        const mr_nic_place *p = &e->place;
+        if (!(members >> i & 1) || !rows || !mr_nic_dir_find(rows, p->job, p->layer, p->block))
             continue;
-        d->slot[slot] = e;
-        e->slot = slot;
-        return MR_OK;
+        status = mr_nic_dir_remove(rows, p->job, p->layer, p->block, step);
+        if (status == MR_OK)
+            status = nic->link->ops->command(nic->link, job->rank[i], step, 1);
     }
-    return mr_fail(MR_LIMIT, "the directory has no room for job %u, layer %u, block %u",
-                   e->place.job, e->place.layer, e->place.block);
+    return status;
+}
+
+static mr_nic_dir_entry row_of(const nic_entry *e, const nic_job *job) {
+    return (mr_nic_dir_entry){.job = e->place.job,
+                              .layer = e->place.layer,
+                              .block = e->place.block,
+                              .epoch = e->place.epoch,
+                              .bytes = e->place.bytes,
+                              .named = e->named,
+                              .owner = (uint8_t)nic_member(job, e->place.owner)};
 }
 
 /* ---- calls ------------------------------------------------------------------------------------
@@ -247,18 +249,27 @@ static mr_status place(nic_cluster *nic, const mr_nic_place *p) {
     entry->named = named;
     entry->written = calloc(pages_of(entry) / 8 + 1, 1);
     e = entry->written ? take_all(nic, job, entry, named) : mr_fail(MR_OUT_OF_MEMORY, "no memory");
-    if (e == MR_OK && (e = take_slot(nic->dir, entry)) != MR_OK)
-        give_all(nic, job, entry, named);
     if (e != MR_OK) {
+        free_entry(entry);
+        return e;
+    }
+    mr_nic_dir_entry row = row_of(entry, job);
+    e = tell(nic, job, entry, &row, named, true);
+    if (e == MR_OK)
+        e = tell(nic, job, entry, &row, everybody(job) & ~named, false);
+    if (e != MR_OK) {
+        char why[256];
+        snprintf(why, sizeof why, "%s", mr_last_error());
+        untell(nic, job, entry, everybody(job));
+        mr_fail(e, "%s", why);
+        give_all(nic, job, entry, named);
         free_entry(entry);
         return e;
     }
     nic_entry **at = &nic->dir->bucket[bucket_of(key(entry))];
     entry->next = *at;
     *at = entry;
-    mr_nic_dir_row row = row_of(entry, job);
-    e = tell(nic, job, entry, &row, named, true);
-    return e != MR_OK ? e : tell(nic, job, entry, &row, everybody(job) & ~named, false);
+    return MR_OK;
 }
 
 /* Sends what is written of the block from one holder's memory to others, at `epoch`. */
@@ -315,7 +326,7 @@ static mr_status change(nic_cluster *nic, nic_job *job, nic_entry *e, uint8_t ow
     mr_status status = take_all(nic, job, e, fresh);
     if (status != MR_OK)
         return status;
-    mr_nic_dir_row row = row_of(e, job);
+    mr_nic_dir_entry row = row_of(e, job);
     row.epoch = epoch;
     row.named = named;
     row.owner = (uint8_t)nic_member(job, owner);
@@ -324,8 +335,7 @@ static mr_status change(nic_cluster *nic, nic_job *job, nic_entry *e, uint8_t ow
         status = copy(nic, job, e, from, fresh, epoch);
     if (status != MR_OK) { /* the old holders still are: take the new rows back */
         char why[256];
-        strncpy(why, mr_last_error(), sizeof why - 1);
-        why[sizeof why - 1] = 0;
+        snprintf(why, sizeof why, "%s", mr_last_error());
         row = row_of(e, job);
         if (nic->lost == MR_OK)
             tell(nic, job, e, &row, fresh, false);
@@ -355,19 +365,16 @@ static void forget(nic_cluster *nic, nic_job *job, nic_entry *e) {
     while (*at != e)
         at = &(*at)->next;
     *at = e->next;
-    nic->dir->slot[e->slot] = NULL;
     give_all(nic, job, e, e->named);
     free_entry(e);
 }
 
 static mr_status drop_rows(nic_cluster *nic, nic_job *job, nic_entry *e) {
-    mr_nic_dir_row row = row_of(e, job);
-    uint32_t owner = 1u << row.owner;
-    row.valid = false;
-    mr_status status = tell(nic, job, e, &row, everybody(job) & ~e->named, false);
+    uint32_t owner = 1u << nic_member(job, e->place.owner);
+    mr_status status = untell(nic, job, e, everybody(job) & ~e->named);
     if (status == MR_OK)
-        status = tell(nic, job, e, &row, e->named & ~owner, false);
-    return status == MR_OK ? tell(nic, job, e, &row, owner, false) : status;
+        status = untell(nic, job, e, e->named & ~owner);
+    return status == MR_OK ? untell(nic, job, e, owner) : status;
 }
 
 mr_status nic_dir_forget(nic_cluster *nic, uint16_t id) {

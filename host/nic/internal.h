@@ -103,7 +103,7 @@ typedef struct nic_seat {
     uint32_t newest;               /* largest request delivered; valid when `heard` */
     bool heard;
     bool failed;
-    char message[256]; /* why */
+    char message[256];    /* why */
     uint64_t verdict_due; /* when `verdict` counts; 0: there is none */
     nic_ranks verdict;
 } nic_seat;
@@ -157,8 +157,8 @@ struct nic_op {
 
 typedef struct nic_rank {
     mr_nic_repeats *repeats;
-    nic_xfer *kv;     /* KV transfers under way, oldest first */
-    uint32_t kv_next; /* their numbers */
+    nic_xfer *kv;      /* KV transfers under way, oldest first */
+    uint32_t kv_next;  /* their numbers */
     uint64_t clear_at; /* when its port will have carried what was broadcast */
 } nic_rank;
 
@@ -251,7 +251,6 @@ mr_status nic_call_finish(nic_cluster *nic, nic_op *op);
 typedef struct nic_entry {
     struct nic_entry *next;
     mr_nic_place place;
-    uint32_t slot;     /* in the NICs' directories */
     uint32_t named;    /* member indexes */
     uint32_t page[32]; /* first page, by member index of those named */
     uint8_t *written;  /* a bit a piece */
