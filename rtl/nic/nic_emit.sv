@@ -99,7 +99,8 @@ module nic_emit (
   logic [15:0] reason_sum;
   assign reason = {29'd0, act_q.reason, act_q.epoch};
   assign reason_sum1 = {1'b0, act_q.epoch[31:16]} + {1'b0, act_q.epoch[15:0]};
-  assign reason_sum2 = {1'b0, reason_sum1[15:0]} + {13'd0, act_q.reason, reason_sum1[16]};
+  assign reason_sum2 = {1'b0, reason_sum1[15:0]} + {14'd0, act_q.reason} +
+      {16'd0, reason_sum1[16]};
   assign reason_sum = reason_sum2[15:0] + {15'd0, reason_sum2[16]};
 
   nic_pkg::txd_t raw, copy, answer, serve, result;

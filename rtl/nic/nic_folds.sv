@@ -155,7 +155,7 @@ module nic_folds (
             else if (fold_ready_i) fold_valid_q <= 1'b0;
             ready_q <= (ready_q & ~at_sel & ~at_put) | kill_i |
                 (go && !killed_valid_o && (killed || can(have_now, {1'b0, index} + 6'd1, whole_now)) ? at_sel : 64'd0) |
-                (can(put_have, put_next, put_done_i || whole_q[put_i.slot]) ? at_put : 64'd0);
+                (can(put_have, put_next, put_done_i || (whole_q[put_i.slot] && !put_new_i)) ? at_put : 64'd0);
             whole_q <= (whole_q & ~(put_new_i ? at_put : 64'd0) & ~(killed_valid_o ? at_sel : 64'd0)) |
                 (put_done_i ? at_put : 64'd0);
             begun_q <= (begun_q & ~(put_new_i ? at_put : 64'd0)) | at_sel;

@@ -1,0 +1,9 @@
+# The whole NIC beside the golden model.
+NIC_TOP_T := tests/rtl/nic/top
+NIC_TOP_SV := $(sort $(wildcard rtl/nic/*_pkg.sv)) rtl/kernels/nic_kernel.sv
+NIC_TOP_LIBS := $(call objs,host/nic/tables.c host/core/error.c sim/axi_memory.cpp sim/options.cpp) $(GOLDEN_LIB)
+
+# A small directory and memory: a model begins with all its registers as noise.
+$(eval $(call rtl_test,rtl/nic/top,nic_kernel,$(NIC_TOP_SV),$(NIC_TOP_T)/top.cpp $(NIC_TOP_T)/rate.cpp $(NIC_TOP_T)/fault.cpp,$(NIC_TOP_LIBS),\
+	-GBucketBits=8 -GPageBits=14 --output-split 20000 -CFLAGS -fno-var-tracking))
+$(BUILD)/tests/rtl/nic/top: $(wildcard $(NIC_TOP_T)/*.hpp) tests/rtl/nic/frames.hpp tests/rtl/common/bench.hpp
