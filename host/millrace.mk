@@ -4,7 +4,7 @@ CLI_SRC := $(wildcard host/cli/*.c)
 MILLRACE := $(BUILD)/millrace
 ALL += $(MILLRACE)
 
-$(MILLRACE): $(call objs,$(CLI_SRC)) $(LIBMILLRACE_A) $(GOLDEN_LIB)
+$(MILLRACE): $(call objs,$(CLI_SRC)) $(LIBMILLRACE_A) $(CYCLE_LIB) $(GOLDEN_LIB)
 	@echo "  LINK  $@"
 	@$(CC) -o $@ $^ $(HOST_LIBS) -lpcap
 
@@ -19,3 +19,10 @@ bench-nic: $(MILLRACE) $(SIM_NIC)
 	@echo "nic bench --sweep 1"
 	@$(MILLRACE) nic bench --sweep 1
 BENCHES += bench-nic
+
+# Every policy on the recorded traces, as docs/nic-study.md shows it.
+.PHONY: bench-nic-study
+bench-nic-study: $(MILLRACE)
+	@echo "nic study --study models/cycle/studies/nic.json"
+	@$(MILLRACE) nic study --study models/cycle/studies/nic.json --csv $(BUILD)/nic-study.csv --page $(BUILD)/nic-study.html
+BENCHES += bench-nic-study

@@ -85,6 +85,7 @@ int cli_rgu_fit(int argc, char **argv);
 int cli_nic_replay(int argc, char **argv);
 int cli_nic_tap(int argc, char **argv);
 int cli_nic_bench(int argc, char **argv);
+int cli_nic_study(int argc, char **argv);
 int cli_zoo_eval(int argc, char **argv);
 
 #endif

@@ -18,6 +18,7 @@ static const struct {
     {"rgu", "fit", cli_rgu_fit, "find seeds for a weight, or for recorded inputs and outputs"},
     {"nic", "replay", cli_nic_replay, "captured frames through one NIC, simulated or golden"},
     {"nic", "bench", cli_nic_bench, "rates and latencies of the simulated NIC"},
+    {"nic", "study", cli_nic_study, "recorded requests through the timing model, policy by policy"},
     {"nic", "tap", cli_nic_tap, "one NIC behind a Linux TAP interface, for ordinary sockets"},
     {"zoo", "eval", cli_zoo_eval, "score the models of the zoo on held-out text"},
 };

@@ -22,16 +22,18 @@ static bool is_folder(const char *path) {
 }
 
 /* The command may run from build/, from anywhere through a link, or installed beside share/. */
-static char *beside_command(void) {
-    static const char *const places[] = {"../models/zoo", "models/zoo", "../share/millrace/zoo"};
-    char exe[4096];
+char *cli_beside_command(const char *in_tree, const char *installed) {
+    const char *const places[][2] = {
+        {"..", in_tree}, {".", in_tree}, {"../share/millrace", installed}};
+    char exe[4096], from[4160];
     ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
     if (n <= 0)
         return NULL;
     exe[n] = 0;
     *strrchr(exe, '/') = 0;
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        char *path = cli_join(exe, places[i]);
+        snprintf(from, sizeof from, "%s/%s", exe, places[i][0]);
+        char *path = cli_join(from, places[i][1]);
         if (is_folder(path))
             return path;
         free(path);
@@ -47,7 +49,7 @@ char *cli_zoo_folder(void) {
         cli_error(CLI_BAD_INPUT, "%s: no such folder (from MILLRACE_ZOO)", given);
         return NULL;
     }
-    char *folder = beside_command();
+    char *folder = cli_beside_command("models/zoo", "zoo");
     if (!folder)
         cli_error(CLI_BAD_INPUT, "no models found: there is no models/zoo near the command; set "
                                  "MILLRACE_ZOO, or give --model");
