@@ -376,7 +376,9 @@ void any_work(TxBench &b, size_t largest) {
         d.pay64 = rng.next();
         const Bytes p = inline_payload(d.pay64, d.len);
         d.sum = internet_sum(p, 0, p.size());
-        if (rng.percent(50) && (b.top->kv_pending_i[d.token / 32] >> d.token % 32 & 1) == 0) {
+        const bool waited_for =
+            std::count(b.left_expected.begin(), b.left_expected.end(), d.token) > 0;
+        if (rng.percent(50) && !waited_for) {
             d.wait_kv = true;
             b.top->kv_pending_i[d.token / 32] |= 1u << d.token % 32;
             b.tokens_at.push_back({b.cycles + rng.below(300), d.token});
