@@ -188,8 +188,11 @@ int cli_nic_bench(int argc, char **argv) {
         return code < 0 ? cli_flush() : code;
     nic_bench *b = calloc(1, sizeof *b);
     json_t *out = json_object();
-    if (!b || !out)
+    if (!b || !out) {
+        free(b);
+        json_decref(out);
         return cli_error(CLI_FAILED, "out of memory");
+    }
     json_object_set_new(out, "device", cli_json_text(device));
     mr_status e = nic_bench_open(b, device);
     if (e == MR_OK)

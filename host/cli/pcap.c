@@ -44,7 +44,7 @@ static mr_status read_frames(const char *path, pcap_t *p, cli_frames *out) {
         /* with nanoseconds asked for, tv_usec holds them */
         out->frames[out->count++] =
             (cli_frame){(uint64_t)head->ts.tv_sec * 1000000000u + (uint64_t)head->ts.tv_usec, copy,
-                         head->caplen};
+                        head->caplen};
     }
     if (got == PCAP_ERROR)
         return mr_fail(MR_BAD_FORMAT, "%s: frame %zu: %s", path, out->count + 1, pcap_geterr(p));
