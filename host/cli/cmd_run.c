@@ -3,6 +3,7 @@
 #include "host/cli/cli.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +17,16 @@
 #include "host/lm/text.h"
 
 enum { RGU_SIM, RGU_GOLDEN, RGU_OFF };
+enum { NIC_SIM, NIC_GOLDEN };
 
 typedef struct {
     const char *prompt, *model, *score, *rgu_uri;
-    size_t tokens, seed;
-    int rgu, gpu, mode;
+    size_t tokens, seed, nodes;
+    int rgu, gpu, mode, nic;
     double temperature, top_p, timeout;
+    double loss, dup, reorder, corrupt; /* of the network between the nodes */
     bool json, check;
+    char nic_uri[256]; /* "" without --nodes */
 } request;
 
 typedef struct {
@@ -35,7 +39,9 @@ typedef struct {
     void *score_data;
     size_t score_size;
     double seconds, bits_per_byte;
+    double smallest_gap; /* between the two likeliest bytes, over all that were chosen */
     mr_lm_stats stats;
+    mr_lm_nic_stats nic;
 } session;
 
 static double now(void) {
@@ -93,13 +99,26 @@ static void print_more(const session *s, size_t *shown, bool last) {
     *shown = s->length - partial;
 }
 
+/* How far the likeliest byte was from the next: what rounding must not exceed. */
+static double gap(const float *logits, size_t count) {
+    float first = -INFINITY, second = -INFINITY;
+    for (size_t i = 0; i < count; i++) {
+        float x = logits[i];
+        second = x > first ? first : x > second ? x : second;
+        first = x > first ? x : first;
+    }
+    return (double)first - (double)second;
+}
+
 static mr_status complete(session *s, const request *r) {
     size_t vocab = s->model->config.vocab, shown = 0;
     mr_sampler sampler = {r->temperature, r->top_p, r->seed};
     double start = now();
+    s->smallest_gap = INFINITY;
     mr_status e =
         mr_lm_forward(s->lm, (const uint8_t *)r->prompt, strlen(r->prompt), false, s->logits);
     while (e == MR_OK) {
+        s->smallest_gap = fmin(s->smallest_gap, gap(s->logits, vocab));
         s->text[s->length++] = (uint8_t)mr_sample(&sampler, s->logits, vocab);
         if (!r->json)
             print_more(s, &shown, s->length == r->tokens);
@@ -132,6 +151,18 @@ static json_t *describe_rgu(const session *s, const request *r) {
     return j;
 }
 
+static json_t *describe_nic(const session *s, const request *r) {
+    const mr_lm_nic_stats *t = &s->nic;
+    json_t *j =
+        json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "device", cli_json_text(r->nic_uri),
+                  "nodes", (json_int_t)t->nodes, "frames", (json_int_t)t->frames, "bytes",
+                  (json_int_t)t->bytes, "retransmissions", (json_int_t)t->retransmissions, "merges",
+                  (json_int_t)t->merges, "cycles", (json_int_t)t->cycles);
+    if (s->length)
+        json_object_set_new(j, "smallest_gap", json_real(s->smallest_gap));
+    return j;
+}
+
 static int report_json(const session *s, const request *r) {
     char *text = malloc(3 * s->length + 1), *hex = malloc(2 * s->length + 1);
     if (!text || !hex) {
@@ -152,6 +183,8 @@ static int report_json(const session *s, const request *r) {
                           s->seconds > 0 ? (double)s->length / s->seconds : 0.0);
     json_object_set_new(j, "bits_per_byte", r->score ? json_real(s->bits_per_byte) : json_null());
     json_object_set_new(j, "rgu", describe_rgu(s, r));
+    if (r->nodes)
+        json_object_set_new(j, "nic", describe_nic(s, r));
     json_object_set_new(j, "seconds", json_real(s->seconds));
     json_object_set_new(j, "model",
                         json_pack("{s:o, s:s, s:o, s:I, s:I}", "path",
@@ -183,6 +216,12 @@ static int report_text(const session *s, const request *r) {
     if (r->check)
         fprintf(stderr, "%" PRIu64 " tiles compared with the golden model, %" PRIu64 " wrong\n",
                 t->checked, t->wrong);
+    if (r->nodes)
+        fprintf(stderr,
+                "%zu nodes: %" PRIu64 " frames, %" PRIu64 " bytes, %" PRIu64 " sent again, %" PRIu64
+                " merges in %" PRIu64 " cycles\n",
+                s->nic.nodes, s->nic.frames, s->nic.bytes, s->nic.retransmissions, s->nic.merges,
+                s->nic.cycles);
     if (r->score)
         printf("%.4f bits per byte on %s\n", s->bits_per_byte, r->score);
     return cli_flush();
@@ -203,7 +242,8 @@ static mr_status open_model(session *s, request *r) {
                        .apply = r->mode == 1,
                        .check = r->check,
                        .stop = &cli_stop,
-                       .timeout_ns = (uint64_t)(r->timeout * 1e9)};
+                       .timeout_ns = (uint64_t)(r->timeout * 1e9),
+                       .nic = r->nodes ? r->nic_uri : NULL};
     return mr_lm_create(s->model, &o, &s->lm);
 }
 
@@ -236,6 +276,8 @@ static int run(session *s, request *r) {
                                      &s->bits_per_byte)) != MR_OK)
         return cli_fail(e);
     mr_lm_get_stats(s->lm, &s->stats);
+    if (r->nodes && (e = mr_lm_get_nic_stats(s->lm, &s->nic)) != MR_OK)
+        return cli_fail(e);
     code = r->json ? report_json(s, r) : report_text(s, r);
     if (code == CLI_OK && s->stats.wrong)
         code = cli_error(CLI_FAILED, "run lm: %" PRIu64 " tiles differ from the golden model",
@@ -244,6 +286,7 @@ static int run(session *s, request *r) {
 }
 
 int cli_run_lm(int argc, char **argv) {
+    static const char *const network[] = {"nic", "loss", "dup", "reorder", "corrupt"};
     request r = {.seed = 1, .top_p = 1.0, .timeout = 600};
     cli_option options[] = {
         {.name = "prompt",
@@ -301,7 +344,7 @@ int cli_run_lm(int argc, char **argv) {
          .kind = CLI_COUNT,
          .value = &r.seed,
          .hint = "N",
-         .help = "of the sampling (default 1)",
+         .help = "of the sampling and of the network's faults (default 1)",
          .least = 0,
          .most = 9007199254740992.0},
         {.name = "score",
@@ -320,6 +363,46 @@ int cli_run_lm(int argc, char **argv) {
          .help = "longest wait for a device (default 600)",
          .least = 0.001,
          .most = 1e6},
+        {.name = "nodes",
+         .kind = CLI_COUNT,
+         .value = &r.nodes,
+         .hint = "N",
+         .help = "shard the KV cache over N nodes with a compute-NIC each",
+         .least = 1,
+         .most = 16},
+        {.name = "nic",
+         .kind = CLI_CHOICE,
+         .value = &r.nic,
+         .hint = "sim|golden",
+         .help = "the nodes' NICs: Verilated or the C model of them (default sim)"},
+        {.name = "loss",
+         .kind = CLI_REAL,
+         .value = &r.loss,
+         .hint = "P",
+         .help = "probability that the network loses a frame (default 0)",
+         .least = 0,
+         .most = 1},
+        {.name = "dup",
+         .kind = CLI_REAL,
+         .value = &r.dup,
+         .hint = "P",
+         .help = "... delivers it twice",
+         .least = 0,
+         .most = 1},
+        {.name = "reorder",
+         .kind = CLI_REAL,
+         .value = &r.reorder,
+         .hint = "P",
+         .help = "... delivers it late",
+         .least = 0,
+         .most = 1},
+        {.name = "corrupt",
+         .kind = CLI_REAL,
+         .value = &r.corrupt,
+         .hint = "P",
+         .help = "... damages it",
+         .least = 0,
+         .most = 1},
         {.name = "json", .kind = CLI_FLAG, .value = &r.json, .help = "print one JSON object"},
         {.name = NULL}};
     int code = cli_parse("run lm", "A language model continues a text.", options, argc, argv);
@@ -330,6 +413,15 @@ int cli_run_lm(int argc, char **argv) {
     if (r.check && (r.rgu == RGU_OFF || r.mode == 1))
         return cli_error(CLI_USAGE, "run lm: --check compares generated tiles; %s makes none",
                          r.mode == 1 ? "--rgu-mode apply" : "--rgu off");
+    for (size_t i = 0; !r.nodes && options[i].name; i++)
+        for (size_t k = 0; k < sizeof network / sizeof network[0]; k++)
+            if (options[i].given && !strcmp(options[i].name, network[k]))
+                return cli_error(CLI_USAGE, "run lm: --%s needs --nodes", network[k]);
+    if (r.nodes)
+        snprintf(r.nic_uri, sizeof r.nic_uri,
+                 "%s?nodes=%zu&loss=%.17g&dup=%.17g&reorder=%.17g&corrupt=%.17g&seed=%zu",
+                 r.nic == NIC_SIM ? "sim:nic" : "golden", r.nodes, r.loss, r.dup, r.reorder,
+                 r.corrupt, r.seed);
     if (!r.rgu_uri)
         r.rgu_uri = r.rgu == RGU_SIM ? "sim:rgu" : "golden";
     session s = {0};

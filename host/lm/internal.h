@@ -4,6 +4,7 @@
 #define HOST_LM_INTERNAL_H
 
 #include "host/lm/lm.h"
+#include "host/lm/nodes.h"
 #include "host/units/generator.h"
 
 enum {
@@ -20,7 +21,8 @@ struct mr_lm {
     mr_device_info gpu_info;
     mr_queue *queue;
     size_t position;
-    size_t most; /* bytes of a step */
+    size_t most;     /* bytes of a step */
+    lm_nodes *nodes; /* NULL: the KV cache is in k_cache and v_cache */
     mr_event *pending[LM_PENDING];
     size_t num_pending;
     mr_lm_stats stats;

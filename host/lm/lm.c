@@ -172,7 +172,8 @@ static mr_status attend_one(mr_lm *lm, size_t layer, float scale) {
 static mr_status attention(mr_lm *lm, size_t layer, size_t count) {
     const mr_lm_config *c = &lm->m->config;
     const mr_lm_layer *l = &lm->m->layers[layer];
-    size_t at = lm->position * c->n_kv_heads * c->head_dim;
+    /* with nodes, the cache's buffers hold the step's own rows only */
+    size_t at = lm->nodes ? 0 : lm->position * c->n_kv_heads * c->head_dim;
     float scale = (float)(1.0 / sqrt((double)c->head_dim));
     mr_status e = norm(lm, lm->h, lm->x, lm->attn_norm[layer], 0, count);
     if (e == MR_OK)
@@ -185,7 +186,9 @@ static mr_status attention(mr_lm *lm, size_t layer, size_t count) {
         e = rope(lm, lm->q, 0, c->n_heads, count);
     if (e == MR_OK)
         e = rope(lm, lm->k_cache[layer], at, c->n_kv_heads, count);
-    if (e == MR_OK)
+    if (e == MR_OK && lm->nodes)
+        e = lm_nodes_attend(lm, layer, count, scale);
+    else if (e == MR_OK)
         e = count == 1 ? attend_one(lm, layer, scale) : attend_many(lm, layer, count, scale);
     if (e == MR_OK)
         e = project(lm, l->wo, lm->x, 0, lm->o_buf, count, true);
@@ -221,6 +224,8 @@ static mr_status step(mr_lm *lm, const uint8_t *text, size_t count, bool all, fl
         e = project(lm, lm->m->head, lm->logits, 0, lm->h, rows, false);
     if (e == MR_OK)
         e = lm_read(lm, lm->logits, 0, logits, rows * c->vocab * sizeof(float));
+    if (e == MR_OK && lm->nodes)
+        e = lm_nodes_flush(lm, count);
     return e;
 }
 
@@ -246,10 +251,21 @@ mr_status mr_lm_forward(mr_lm *lm, const uint8_t *text, size_t count, bool all, 
     return MR_OK;
 }
 
-void mr_lm_restart(mr_lm *lm) { lm->position = 0; }
+mr_status mr_lm_restart(mr_lm *lm) {
+    mr_status e = lm->nodes ? lm_nodes_restart(lm) : MR_OK;
+    lm->position = 0;
+    return e;
+}
+
 size_t mr_lm_position(const mr_lm *lm) { return lm->position; }
 const mr_device_info *mr_lm_gpu(const mr_lm *lm) { return &lm->gpu_info; }
 void mr_lm_get_stats(const mr_lm *lm, mr_lm_stats *stats) { *stats = lm->stats; }
+
+mr_status mr_lm_get_nic_stats(const mr_lm *lm, mr_lm_nic_stats *stats) {
+    if (!lm->nodes)
+        return mr_fail(MR_UNSUPPORTED, "this model's KV cache is not sharded over NICs");
+    return lm_nodes_stats(lm->nodes, stats);
+}
 
 void mr_lm_reset_stats(mr_lm *lm) {
     bool hardware = lm->stats.hardware;
@@ -284,15 +300,17 @@ mr_status mr_lm_score(mr_lm *lm, const uint8_t *text, size_t count,
     mr_status e = MR_OK;
     for (size_t at = 0; e == MR_OK && at + 1 < count; at += c->context) {
         size_t n = count - 1 - at < c->context ? count - 1 - at : c->context;
-        mr_lm_restart(lm);
-        e = mr_lm_forward(lm, text + at, n, true, logits);
+        e = mr_lm_restart(lm);
+        if (e == MR_OK)
+            e = mr_lm_forward(lm, text + at, n, true, logits);
         for (size_t t = 0; e == MR_OK && t < n; t++)
             bits += bits_of(logits + t * c->vocab, c->vocab, text[at + t + 1]);
         if (e == MR_OK && progress && progress(context, at + n))
             e = mr_fail(MR_CANCELLED, "interrupted");
     }
     free(logits);
-    mr_lm_restart(lm);
+    if (e == MR_OK)
+        e = mr_lm_restart(lm);
     *bits_per_byte = bits / (double)(count - 1);
     return e;
 }

@@ -31,6 +31,9 @@ typedef struct mr_lm_options {
     bool check; /* compare every tile with the golden model before it is used */
     const volatile sig_atomic_t *stop; /* as for mr_generator_open(); may be NULL */
     uint64_t timeout_ns;               /* longest wait for a device */
+    /* a cluster as mr_nic_open() takes it (at most 16 nodes), over which the KV cache is sharded;
+     * NULL: it stays on the GPU */
+    const char *nic;
 } mr_lm_options;
 
 /* Sums over all jobs since the last mr_lm_reset_stats(). */
@@ -43,6 +46,15 @@ typedef struct mr_lm_stats {
     uint64_t checked, wrong; /* tiles */
 } mr_lm_stats;
 
+/* What the NICs did since the model was created. */
+typedef struct mr_lm_nic_stats {
+    size_t nodes;
+    uint64_t frames, bytes;   /* sent into the network */
+    uint64_t retransmissions; /* by hosts and NICs */
+    uint64_t merges;          /* MERGED results made */
+    uint64_t cycles;
+} mr_lm_nic_stats;
+
 /* M must outlive *out. */
 mr_status mr_lm_create(const mr_lm_model *m, const mr_lm_options *options, mr_lm **out);
 void mr_lm_destroy(mr_lm *lm);
@@ -50,8 +62,8 @@ void mr_lm_destroy(mr_lm *lm);
 /* What is in the network and where it runs, for reports. */
 const mr_device_info *mr_lm_gpu(const mr_lm *lm);
 
-/* Forgets the text so far. */
-void mr_lm_restart(mr_lm *lm);
+/* Forgets the text so far. Fails only where nodes have to be told. */
+mr_status mr_lm_restart(mr_lm *lm);
 
 /* Positions used. */
 size_t mr_lm_position(const mr_lm *lm);
@@ -63,6 +75,8 @@ size_t mr_lm_position(const mr_lm *lm);
 mr_status mr_lm_forward(mr_lm *lm, const uint8_t *text, size_t count, bool all, float *logits);
 
 void mr_lm_get_stats(const mr_lm *lm, mr_lm_stats *stats);
+/* MR_UNSUPPORTED without options.nic. */
+mr_status mr_lm_get_nic_stats(const mr_lm *lm, mr_lm_nic_stats *stats);
 void mr_lm_reset_stats(mr_lm *lm);
 
 /*

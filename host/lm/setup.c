@@ -165,6 +165,8 @@ static mr_status build(mr_lm *lm) {
         (e = upload_tensor(lm, lm->m->embed, &lm->embed)) != MR_OK ||
         (e = upload_tensor(lm, lm->m->norm, &lm->norm)) != MR_OK || (e = create_work(lm)) != MR_OK)
         return e;
+    if (lm->o.nic && (e = lm_nodes_open(lm, lm->o.nic)) != MR_OK)
+        return e;
     return lm_weights_open(lm);
 }
 
@@ -175,7 +177,8 @@ mr_status mr_lm_create(const mr_lm_model *m, const mr_lm_options *options, mr_lm
         return mr_fail(MR_OUT_OF_MEMORY, "out of memory");
     lm->m = m;
     lm->o = *options;
-    lm->most = m->config.context < LM_STEP ? m->config.context : LM_STEP;
+    size_t step = options->nic ? LM_NODES_STEP : LM_STEP;
+    lm->most = m->config.context < step ? m->config.context : step;
     mr_status e = build(lm);
     if (e != MR_OK) {
         mr_lm_destroy(lm);
@@ -191,6 +194,7 @@ void mr_lm_destroy(mr_lm *lm) {
     for (size_t i = 0; i < lm->num_pending; i++)
         mr_event_destroy(lm->pending[i]);
     lm_weights_close(lm);
+    lm_nodes_close(lm->nodes);
     if (lm->queue)
         mr_queue_destroy(lm->queue);
     if (lm->gpu)
