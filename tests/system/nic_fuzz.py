@@ -2,7 +2,7 @@
 """Random and mutated bytes into `millrace nic replay`: no hang, every frame one fate, every byte as the model says.
 
 MR_NIC_FUZZ_BYTES is how much the golden model is fed (default 2e6; `make soak` 1e8), MR_NIC_FUZZ_SIM how
-much the simulated NIC (default 2e4). Every frame is filled with its own number, so that a byte of one frame
+much the simulated NIC (default 1e5). Every frame is filled with its own number, so that a byte of one frame
 in another's output would be named by the comparison.
 """
 import os
@@ -15,7 +15,7 @@ from nic import frame as f, model, replay, traffic  # noqa: E402
 
 rng = files.seeded()
 BYTES = int(float(os.environ.get("MR_NIC_FUZZ_BYTES", 2e6)))
-SIMULATED = int(float(os.environ.get("MR_NIC_FUZZ_SIM", 2e4)))
+SIMULATED = int(float(os.environ.get("MR_NIC_FUZZ_SIM", 1e5)))
 BATCH = 4 * 10 ** 6
 TESTS = []
 

@@ -102,5 +102,13 @@ def differences(traffic, nic, fates, marks, outcome, limit=5):
     return wrong[:limit]
 
 
+def same_bytes(one, other):
+    """Whether two devices made the same frames, bit for bit."""
+    for name, a, b in (("sent", one.sent, other.sent), ("delivered", one.delivered, other.delivered)):
+        for i, (x, y) in enumerate(zip(a, b)):
+            assert x == y, "%s frame %d\n  %s\n  %s" % (name, i, x.hex(), y.hex())
+        assert len(a) == len(b), "%s: %d and %d frames" % (name, len(a), len(b))
+
+
 def _short(data):
     return data.hex() if len(data) <= 120 else "%s... %d bytes" % (data[:120].hex(), len(data))
