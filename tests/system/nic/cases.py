@@ -172,6 +172,10 @@ def not_mine(rng, w):
         t.add("not_mine", _raw(w, {}, rng.randbytes(32), port=port))
     for proto in (0, 1, 6, 16, 18, 255):
         t.add("not_mine", _raw(w, {}, rng.randbytes(32), proto=proto))
+    # Whoever sends it, and from where, does not matter.
+    for mac, ip in ((b"\xff" * 6, b"\xff" * 4), (b"\1" * 6, b"\xe0\0\0\1"), (bytes(6), bytes(4)), (own.mac, own.ip)):
+        data = f.ethernet(f.Node(0, mac, ip, 0xFFFF), own, _raw(w, {}, rng.randbytes(32))[42:])
+        t.add("host_delivered", data)
     # Every bit of the address.
     for bit in range(48):
         mac = (int.from_bytes(own.mac, "big") ^ 1 << bit).to_bytes(6, "big")
