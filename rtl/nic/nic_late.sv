@@ -56,8 +56,7 @@ module nic_late #(
   assign next_age = next_q - 1'b1 - e_next;
   assign known    = full_q || c_place_q < next_q;
   assign match    = known && e_key == c_key_q;
-  assign hop      = c_lookup_q && known && !match && e_chain == c_chain_q && next_age > age
-                    && (full_q || e_next < next_q);
+  assign hop      = c_lookup_q && known && !match && e_chain == c_chain_q && next_age > age;
   assign hold     = hop && b_lookup_q; // the memory's port is the chain's
   assign rd_place = hop ? e_next : b_head_q;
 
