@@ -151,6 +151,8 @@ unsigned mr_gnic_parked(const mr_gnic *nic) { return nic->parked; }
 /* ---- frames ---------------------------------------------------------------------------------- */
 
 static unsigned deliver(mr_gnic *nic, const parsed *p) {
+    if (p->too_big)
+        return MR_NIC_CNT_OVERRUN;
     nic->out.deliver(nic->out.context, p->frame, p->bytes);
     if ((p->header.flags & MR_NIC_FL_RELIABLE) && p->header.opcode != MR_NIC_OP_KV_DATA)
         gnic_ack(nic, &p->header);
@@ -163,6 +165,8 @@ static unsigned query(mr_gnic *nic, const job_row *job, const parsed *p) {
         return deliver(nic, p);
     uint32_t everyone = (uint32_t)((UINT64_C(1) << job->count) - 1);
     uint32_t self = job->self < 0 ? 0 : 1u << job->self;
+    if (p->too_big)
+        return MR_NIC_CNT_OVERRUN;
     gnic_send_members(nic, job, everyone & ~self, &p->header, p->payload, p->payload_bytes);
     return self != 0 ? deliver(nic, p) : MR_NIC_CNT_HOST_DELIVERED;
 }
@@ -225,15 +229,16 @@ static bool elsewhere(const mr_gnic *nic, unsigned fate, const uint8_t *frame) {
 }
 
 void mr_gnic_rx(mr_gnic *nic, int source, const uint8_t *frame, size_t bytes) {
-    parsed p = {.source = source};
+    parsed p = {.source = source, .too_big = bytes > MR_GNIC_BUFFER};
     unsigned fate = gnic_parse(nic, frame, bytes, &p);
     bool from_host = source == MR_GNIC_HOST;
-    if (from_host && elsewhere(nic, fate, frame)) {
-        gnic_send_raw(nic, port_to(nic, frame), frame, bytes);
-        fate = MR_NIC_CNT_NOT_MINE;
-    } else if (fate == MR_NIC_CNT_NOT_MINE && nic->chain) {
-        gnic_send_raw(nic, 1 - source, frame, bytes);
-        fate = MR_NIC_CNT_PASSED;
+    bool leaves =
+        from_host ? elsewhere(nic, fate, frame) : fate == MR_NIC_CNT_NOT_MINE && nic->chain;
+    if (leaves && p.too_big) {
+        fate = MR_NIC_CNT_OVERRUN;
+    } else if (leaves) {
+        gnic_send_raw(nic, from_host ? port_to(nic, frame) : 1 - source, frame, bytes);
+        fate = from_host ? MR_NIC_CNT_NOT_MINE : MR_NIC_CNT_PASSED;
     } else if (fate == MR_NIC_FATE_NONE) {
         fate = act(nic, &p);
     }

@@ -21,6 +21,7 @@ extern "C" {
 #define MR_GNIC_NODES 256
 #define MR_GNIC_COMPLETED 4096
 #define MR_GNIC_TRIES 16
+#define MR_GNIC_BUFFER 9216 /* bytes of a frame buffer */
 
 enum { MR_GNIC_NET0 = 0, MR_GNIC_NET1 = 1, MR_GNIC_HOST = 2 };
 

@@ -80,6 +80,7 @@ typedef struct parsed {
     const uint8_t *header_bytes;
     const uint8_t *payload; /* behind the Millrace header */
     size_t payload_bytes;
+    bool too_big; /* for a frame buffer: whatever needs its bytes is an overrun */
 } parsed;
 
 /* nic_parse.c: the fates up to and including the second `truncated`; FATE_NONE when none applies.

@@ -135,6 +135,8 @@ static unsigned write_frame(mr_gnic *nic, const job_row *job, const mr_gnic_entr
     mr_nic_header copy = p->header;
     if (!here && (copy.flags & MR_NIC_FL_FORWARDED))
         return refuse(nic, p, MR_NIC_CNT_NO_ENTRY, MR_NIC_NACK_NO_ENTRY, e->epoch);
+    if (p->too_big)
+        return MR_NIC_CNT_OVERRUN;
     if (p->source == MR_GNIC_HOST) {
         gnic_send_members(nic, job, e->named & ~self, &copy, p->payload, p->payload_bytes);
     } else if (!here) {
@@ -159,6 +161,8 @@ static unsigned read_frame(mr_gnic *nic, const job_row *job, const mr_gnic_entry
     }
     if ((int)e->owner == job->self || (p->header.flags & MR_NIC_FL_FORWARDED))
         return refuse(nic, p, MR_NIC_CNT_NO_ENTRY, MR_NIC_NACK_NO_ENTRY, e->epoch);
+    if (p->too_big)
+        return MR_NIC_CNT_OVERRUN;
     mr_nic_header copy = p->header;
     copy.flags |= MR_NIC_FL_FORWARDED;
     gnic_send_members(nic, job, 1u << e->owner, &copy, p->payload, p->payload_bytes);
@@ -179,6 +183,8 @@ unsigned gnic_kv_frame(mr_gnic *nic, const job_row *job, const parsed *p) {
         return write_frame(nic, job, e, p);
     if (h->opcode == MR_NIC_OP_KV_READ)
         return read_frame(nic, job, e, p);
+    if (p->too_big)
+        return MR_NIC_CNT_OVERRUN;
     nic->out.deliver(nic->out.context, p->frame, p->bytes); /* KV_DATA */
     return MR_NIC_CNT_HOST_DELIVERED;
 }

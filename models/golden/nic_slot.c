@@ -105,12 +105,15 @@ static void finish(mr_gnic *nic, const job_row *job, slot *s) {
 /* ---- contributions -----------------------------------------------------------------------------
  */
 
-static slot *open_slot(mr_gnic *nic, const slot_key *key, const mr_nic_header *h, unsigned member) {
+static slot *free_slot(mr_gnic *nic) {
     slot *s = nic->slots;
     while (s < nic->slots + MR_GNIC_SLOTS && s->state != SLOT_FREE)
         s++;
-    if (s == nic->slots + MR_GNIC_SLOTS)
-        return NULL;
+    return s == nic->slots + MR_GNIC_SLOTS ? NULL : s;
+}
+
+static void open_slot(mr_gnic *nic, slot *s, const slot_key *key, const mr_nic_header *h,
+                      unsigned member) {
     s->state = SLOT_FILLING;
     s->key = *key;
     s->first = *h;
@@ -122,7 +125,6 @@ static slot *open_slot(mr_gnic *nic, const slot_key *key, const mr_nic_header *h
         mr_nic_acc_begin(&s->acc, h->opcode == MR_NIC_OP_REDUCE, h->dtype,
                          (h->flags & MR_NIC_FL_OPERATOR) >> MR_NIC_FL_OPERATOR_SHIFT, h->heads,
                          h->dim);
-    return s;
 }
 
 /* Folds what can be folded now, in ascending order: all of a complete slot, else those below whom
@@ -170,14 +172,17 @@ unsigned gnic_contribute(mr_gnic *nic, job_row *job, unsigned member, const pars
     uint32_t below = (1u << member) - 1, folded = s == NULL ? 0 : s->folded;
     bool complete_slot = (unsigned)__builtin_popcount(in) == h->shards;
     bool at_once = complete_slot || (folded & below) == below || h->opcode == MR_NIC_OP_BARRIER;
-    if (!at_once && nic->parked >= MR_GNIC_PARKED)
-        s = NULL;
-    else if (s == NULL)
-        s = open_slot(nic, &key, h, member);
-    if (s == NULL) {
+    bool room = at_once || nic->parked < MR_GNIC_PARKED;
+    if (s == NULL)
+        s = free_slot(nic);
+    if (s == NULL || !room) {
         gnic_nack(nic, h, MR_NIC_NACK_NO_SLOT, 0);
         return MR_NIC_CNT_NO_SLOT;
     }
+    if (p->too_big && h->opcode != MR_NIC_OP_BARRIER)
+        return MR_NIC_CNT_OVERRUN;
+    if (s->state == SLOT_FREE)
+        open_slot(nic, s, &key, h, member);
 
     s->in = in;
     s->reliable |= reliable;
