@@ -79,28 +79,41 @@ module nic_rx #(
       data2_q <= data_i;
       {last2_q, beat2_q, bytes2_q, tag2_q} <= {last_i, beat, bytes_i, bad_i, have, buf_now};
     end
+    if (!rst_ni) v2_q <= 1'b0;
+    else v2_q <= valid_i;
+  end
+
+  // what follows has no clock while no frame is in it
+  logic [3:0] inside_q;
+  logic       clk_busy, end_valid;
+  mr_clk_gate u_gate (.clk_i, .en_i(!rst_ni || inside_q != 4'd0), .clk_o(clk_busy));
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) inside_q <= 4'd0;
+    else inside_q <= inside_q + {3'd0, valid_i && first_q} - {3'd0, end_valid};
+  end
+  always_ff @(posedge clk_busy) begin
     if (v2_q) begin
       data3_q <= data2_q;
       {last3_q, beat3_q, bytes3_q, tag3_q} <= {last2_q, beat2_q, bytes2_q, tag2_q};
     end
-    if (!rst_ni) {v2_q, v3_q} <= 2'b00;
-    else {v2_q, v3_q} <= {valid_i, v2_q};
+    if (!rst_ni) v3_q <= 1'b0;
+    else v3_q <= v2_q;
   end
 
   nic_rx_pkg::head_t head;
   nic_rx_head u_head (
-      .clk_i, .rst_ni, .own_i, .valid_i(valid_i && (beat == 11'd1 || (beat == 11'd0 && last_i))),
+      .clk_i, .clk_busy_i(clk_busy), .rst_ni, .own_i, .valid_i(valid_i && (beat == 11'd1 || (beat == 11'd0 && last_i))),
       .lone_i(beat == 11'd0), .data_i, .first_i(data2_q), .head_o(head)
   );
 
   logic [46:0] total;
   nic_rx_sum u_sum (
-      .clk_i, .rst_ni, .valid_i(v3_q), .data_i(data3_q), .beat_i(beat3_q), .l4_i(head.l4),
+      .clk_i(clk_busy), .rst_ni, .valid_i(v3_q), .data_i(data3_q), .beat_i(beat3_q), .l4_i(head.l4),
       .udp_len_i(head.udp_len), .total_o(total)
   );
 
   // ---- stages 4 to 7: the fate --------------------------------------------------------------------
-  logic            end_valid, end_bad, end_have;
+  logic            end_bad, end_have;
   logic [9:0]      end_buf;
   logic [5:0]      fate;
   logic [17:0]     end_bytes;
@@ -110,7 +123,7 @@ module nic_rx #(
   logic [255:0]    hdr;
   logic [63:0]     pay0;
   nic_rx_check #(.TagW(TagW)) u_check (
-      .clk_i, .rst_ni, .end_i(v3_q && last3_q), .tag_i(tag3_q), .head_i(head),
+      .clk_i(clk_busy), .rst_ni, .end_i(v3_q && last3_q), .tag_i(tag3_q), .head_i(head),
       .bytes_i({1'b0, beat3_q, 6'd0} + {11'd0, bytes3_q}), .total_i(total),
       .valid_o(end_valid), .tag_o({end_bad, end_have, end_buf}), .fate_o(fate), .bytes_o(end_bytes),
       .mac_o(mac), .mr_off_o(mr_off), .pay_len_o(pay_len), .sum_o(sum), .hdr_o(hdr), .pay0_o(pay0)
@@ -144,12 +157,6 @@ module nic_rx #(
       .ready_i(meta_ready_i), .data_o(meta_o), .count_o(waiting)
   );
 
-  // frames in the stages, so that an idle port can say so
-  logic [3:0] inside_q;
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni) inside_q <= 4'd0;
-    else inside_q <= inside_q + {3'd0, valid_i && first_q} - {3'd0, end_valid};
-  end
   assign busy_o = inside_q != 4'd0 || waiting != '0;
 
   logic unused_ports;

@@ -6,6 +6,7 @@
 // lie beyond the frame's end are noise: the checks look at the lengths first.
 module nic_rx_head (
     input  logic              clk_i,
+    input  logic              clk_busy_i, // the same clock, which may rest while no frame is in stage 2 or later
     input  logic              rst_ni,
     input  nic_pkg::node_t    own_i,
     // stage 1
@@ -42,14 +43,12 @@ module nic_rx_head (
   endfunction
 
   // stage 3: the frame from its UDP header on
-  logic [383:0] udp;
-  logic [3:0]   ihl;
-  logic [31:0]  dst;
+  logic [3:0] ihl;
+  logic [9:0] udp_at; // in bits
   nic_rx_pkg::head_t head_q;
   assign ihl = ip_q[3:0];
-  assign udp = ip_q[{1'b0, ihl, 5'd0}+:384];
-  assign dst = {ip_q[135:128], ip_q[143:136], ip_q[151:144], ip_q[159:152]};
-  always_ff @(posedge clk_i) begin
+  assign udp_at = {1'b0, ihl, 5'd0};
+  always_ff @(posedge clk_busy_i) begin
     if (valid_q) begin
       head_q.mac <= mac_q;
       head_q.vlan <= vlan_q;
@@ -59,13 +58,14 @@ module nic_rx_head (
       head_q.ip_sum <= ip_sum(ip_q[479:0], ihl);
       // more fragments, or an offset
       head_q.frag <= ip_q[53:48] != 6'd0 || ip_q[63:56] != 8'd0;
-      head_q.mine <= own_i.valid && mac_q == own_i.mac && ip_q[79:72] == 8'd17 && dst == own_i.ip &&
-                     nic_rx_pkg::be16(udp[31:16]) == own_i.port;
+      head_q.mine <= own_i.valid && mac_q == own_i.mac && ip_q[79:72] == 8'd17 &&
+                     {ip_q[135:128], ip_q[143:136], ip_q[151:144], ip_q[159:152]} == own_i.ip &&
+                     nic_rx_pkg::be16(ip_q[udp_at+10'd16+:16]) == own_i.port;
       head_q.ip_len <= nic_rx_pkg::be16(ip_q[31:16]);
-      head_q.udp_len <= nic_rx_pkg::be16(udp[47:32]);
+      head_q.udp_len <= nic_rx_pkg::be16(ip_q[udp_at+10'd32+:16]);
       head_q.l4 <= (vlan_q ? 7'd18 : 7'd14) + {1'b0, ihl, 2'd0};
       head_q.addr_raw <= ip_q[159:96];
-      head_q.udp_raw <= udp;
+      head_q.udp_raw <= ip_q[udp_at+:384];
     end
   end
   assign head_o = head_q;

@@ -80,16 +80,20 @@ module nic_tx (
       .align_kv_o(align_kv), .align_off_o(align_off), .gone_i(gone), .busy_o(plan_busy)
   );
 
+  // what follows has no clock while nothing is queued, planned or leaving
+  logic clk_busy;
+  mr_clk_gate u_gate (.clk_i, .en_i(!rst_ni || busy_o), .clk_o(clk_busy));
+
   // ---- headers; as many as are planned ahead -------------------------------------------------------
   logic               made_valid, made_ready, head_valid, head_ready;
   nic_tx_pkg::built_t made, head;
   logic [3:0]         unused_heads, unused_aligns;
   nic_tx_head u_head (
-      .clk_i, .rst_ni, .own_i, .valid_i(frame_valid), .frame_i(frame), .job_rank_i, .node_en_o, .node_rank_o,
+      .clk_i(clk_busy), .rst_ni, .own_i, .valid_i(frame_valid), .frame_i(frame), .job_rank_i, .node_en_o, .node_rank_o,
       .node_i, .valid_o(made_valid), .built_o(made)
   );
   mr_fifo #(.Width(nic_tx_pkg::BUILT_W), .Depth(nic_tx_pkg::AHEAD)) u_heads (
-      .clk_i, .rst_ni, .valid_i(made_valid), .ready_o(made_ready), .data_i(made), .valid_o(head_valid),
+      .clk_i(clk_busy), .rst_ni, .valid_i(made_valid), .ready_o(made_ready), .data_i(made), .valid_o(head_valid),
       .ready_i(head_ready), .data_o(head), .count_o(unused_heads)
   );
 
@@ -101,24 +105,24 @@ module nic_tx (
   logic [511:0] pay_data;
   logic [63:0]  unused_strb;
   mr_fifo #(.Width(22), .Depth(nic_tx_pkg::AHEAD)) u_aligns (
-      .clk_i, .rst_ni, .valid_i(frame_valid && !frame.lone), .ready_o(align_room),
+      .clk_i(clk_busy), .rst_ni, .valid_i(frame_valid && !frame.lone), .ready_o(align_room),
       .data_i({align_kv, frame.raw, align_off, frame.len}), .valid_o(want_valid), .ready_i(want_ready),
       .data_o({want_kv, want_raw, want_off, want_len}), .count_o(unused_aligns)
   );
   // which stream the command in the aligner takes
-  always_ff @(posedge clk_i) if (want_valid && want_ready) kv_q <= want_kv;
+  always_ff @(posedge clk_busy) if (want_valid && want_ready) kv_q <= want_kv;
   assign in_valid = kv_q ? kvp_valid_i : fetch_valid_i;
   assign kvp_ready_o = kv_q && in_ready;
   assign fetch_ready_o = !kv_q && in_ready;
   mr_align #(.DataWidth(512), .LenWidth(14)) u_align (
-      .clk_i, .rst_ni, .cmd_valid_i(want_valid), .cmd_ready_o(want_ready), .cmd_src_off_i(want_off),
+      .clk_i(clk_busy), .rst_ni, .cmd_valid_i(want_valid), .cmd_ready_o(want_ready), .cmd_src_off_i(want_off),
       .cmd_dst_off_i(want_raw ? 6'd0 : 6'd10), .cmd_len_i(want_len), .valid_i(in_valid), .ready_o(in_ready),
       .data_i(kv_q ? kvp_data_i : fetch_data_i), .valid_o(pay_valid), .ready_i(pay_ready), .data_o(pay_data),
       .strb_o(unused_strb), .last_o(pay_last), .busy_o(unused_busy)
   );
 
   nic_tx_out u_out (
-      .clk_i, .rst_ni, .head_valid_i(head_valid), .head_ready_o(head_ready), .head_i(head), .pay_valid_i(pay_valid),
+      .clk_i(clk_busy), .rst_ni, .head_valid_i(head_valid), .head_ready_o(head_ready), .head_i(head), .pay_valid_i(pay_valid),
       .pay_ready_o(pay_ready), .pay_data_i(pay_data), .pay_last_i(pay_last), .valid_o, .ready_i, .data_o, .keep_o,
       .last_o, .gone_o(gone), .sent_o(sent_valid_o), .sent_bytes_o, .sent_retrans_o, .done_o(done_valid_o),
       .done_slot_o
@@ -131,7 +135,7 @@ module nic_tx (
   logic        unused_end;
   assign want_end = {8'd0, want_off} + want_len - 14'd1;
   assign unused_end = ^want_end[5:0];
-  always_ff @(posedge clk_i) begin
+  always_ff @(posedge clk_busy) begin
     if (want_valid && want_ready) beats_q <= want_end[13:6];
     else if (in_valid && in_ready) beats_q <= beats_q - 8'd1;
     if (rst_ni && fetch_valid_i && fetch_ready_o) fetch_ends: assert (fetch_last_i == (beats_q == 8'd0));

@@ -115,20 +115,23 @@ module nic_tx_plan (
   assign align_off_o = kv || raw ? 6'd0 : head.off[5:0];
 
   always_comb begin
-    frame_o.raw = raw;
-    frame_o.lone = !fetches && (!kv || kvf_len_i == 13'd0);
-    frame_o.done = head.mem == nic_pkg::MEM_RESULT && !kv && final_target;
-    frame_o.slot = head.buf_id[5:0];
-    frame_o.retrans = head.retrans;
-    frame_o.host = head.host;
-    frame_o.direct = head.direct || kv;
-    frame_o.rank = head.rank;
-    frame_o.len = kv ? {1'b0, kvf_len_i} : head.len;
-    frame_o.sum = kv ? kvf_sum_i : head.wait_res ? res_sum_i : head.sum;
-    frame_o.hdr = kv ? kvf_hdr_i : head.hdr;
-    if (head.retrans) frame_o.hdr[nic_frame_pkg::H_FLAGS_HI-7+nic_frame_pkg::FL_RETRANSMISSION] = 1'b1;
-    frame_o.pay = 64'd0;
-    if (head.inl && !kv) frame_o.pay = head.len >= 14'd8 ? head.pay64 : head.pay64 & ~({64{1'b1}} >> {head.len[2:0], 3'd0});
+    frame_o = '0;
+    if (may) begin
+      frame_o.raw = raw;
+      frame_o.lone = !fetches && (!kv || kvf_len_i == 13'd0);
+      frame_o.done = head.mem == nic_pkg::MEM_RESULT && !kv && final_target;
+      frame_o.slot = head.buf_id[5:0];
+      frame_o.retrans = head.retrans;
+      frame_o.host = head.host;
+      frame_o.direct = head.direct || kv;
+      frame_o.rank = head.rank;
+      frame_o.len = kv ? {1'b0, kvf_len_i} : head.len;
+      frame_o.sum = kv ? kvf_sum_i : head.wait_res ? res_sum_i : head.sum;
+      frame_o.hdr = kv ? kvf_hdr_i : head.hdr;
+      if (head.retrans) frame_o.hdr[nic_frame_pkg::H_FLAGS_HI-7+nic_frame_pkg::FL_RETRANSMISSION] = 1'b1;
+      frame_o.pay = 64'd0;
+      if (head.inl && !kv) frame_o.pay = head.len >= 14'd8 ? head.pay64 : head.pay64 & ~({64{1'b1}} >> {head.len[2:0], 3'd0});
+    end
   end
 
   always_ff @(posedge clk_i) begin

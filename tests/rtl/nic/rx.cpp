@@ -538,7 +538,8 @@ TEST(rx, bent_frames_have_the_fate_of_nic_md) {
     CHECK(seen[100] >= 50);
 }
 
-// Case 31. A header's unfolded sum is a multiple of 0xFFFF; each multiple that a header can have must pass.
+// Case 31. A header's unfolded sum is a multiple of 0xFFFF; each multiple that a header can have
+// must pass.
 TEST(rx, header_sums_with_every_carry) {
     RxBench b(run_seed() + 200, false, false);
     std::map<uint64_t, int> carries;
@@ -584,6 +585,33 @@ TEST(rx, header_sums_with_every_carry) {
             LONGS_EQUAL(MR_NIC_CNT_BAD_IP_CHECKSUM, read_frame(g, &OWN).fate);
         b.send(g);
     }
+    b.drain();
+}
+
+// The sum that is handed on, near the ends of its range: the payload's last word makes it come out
+// as wanted.
+TEST(rx, payload_sums_at_their_ends) {
+    RxBench b(run_seed() + 250, false, false);
+    for (uint32_t want : {0x0001u, 0x0002u, 0x0100u, 0x0200u, 0x0300u, 0xFFFEu, 0xFFFFu, 0xFEFFu})
+        for (int k = 0; k < 60; k++) {
+            Recipe r;
+            r.to = OWN;
+            r.from = OTHER;
+            Millrace m;
+            m.opcode = MR_NIC_OP_KV_WRITE;
+            m.append(r.datagram);
+            const size_t size = 2 * (1 + b.rng.below(600));
+            Bytes p = random_bytes(b.rng, size);
+            if (k % 4 == 0)
+                std::fill(p.begin(), p.end(), 0xFF);
+            p[size - 2] = p[size - 1] = 0;
+            const uint32_t sum = internet_sum(p, 0, size);
+            const uint32_t last = (want + 0xFFFF - sum) % 0xFFFF;
+            p[size - 2] = (uint8_t)(last >> 8);
+            p[size - 1] = (uint8_t)last;
+            r.datagram.insert(r.datagram.end(), p.begin(), p.end());
+            b.send(r.build());
+        }
     b.drain();
 }
 
