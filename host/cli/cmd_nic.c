@@ -166,13 +166,15 @@ mr_status cli_nic_counters(mr_nic_link *l, unsigned rank, json_t **out) {
 }
 
 static int report(replay *p, bool golden) {
-    json_t *counters;
+    json_t *counters = NULL;
     uint64_t cycles = p->link->ops->cycles(p->link);
     mr_status e = cli_nic_counters(p->link, 0, &counters);
     if (e == MR_OK)
         e = commit(p);
-    if (e != MR_OK)
+    if (e != MR_OK) {
+        json_decref(counters);
         return cli_fail(e);
+    }
     if (p->r->json)
         return cli_print_json(json_pack("{s:o, s:o, s:o}", "device", cli_json_text(p->r->device),
                                         "counters", counters, "cycles",
