@@ -9,12 +9,16 @@ mr_kv_set mr_kv_members(const mr_kv_plan *plan) {
     return set;
 }
 
-size_t mr_kv_source(mr_kv_set where, mr_kv_set members, size_t block) {
+size_t mr_kv_next_source(mr_kv_sources *s, mr_kv_set where, mr_kv_set members) {
     mr_kv_set from = where & members ? where & members : where;
-    size_t skip = block % (size_t)__builtin_popcountll(from);
-    for (; skip; skip--)
-        from &= from - 1;
-    return (size_t)__builtin_ctzll(from);
+    size_t best = (size_t)__builtin_ctzll(from);
+    for (from &= from - 1; from; from &= from - 1) {
+        size_t n = (size_t)__builtin_ctzll(from);
+        if (s->sent[n] < s->sent[best])
+            best = n;
+    }
+    s->sent[best] += (uint64_t)__builtin_popcountll(members & ~where);
+    return best;
 }
 
 uint64_t mr_kv_reused_tokens(const mr_kv_view *view, const mr_kv_request *request, size_t reuse) {
@@ -37,11 +41,12 @@ static void move(traffic *t, size_t from, size_t to, uint64_t bytes) {
 static void reused(const mr_kv_view *view, const mr_kv_request *r, const mr_kv_plan *plan,
                    traffic *t) {
     mr_kv_set members = mr_kv_members(plan);
+    mr_kv_sources sources = {0};
     for (size_t b = 0; b < plan->reuse; b++) {
         mr_kv_set lack = members & ~r->where[b];
+        size_t from = mr_kv_next_source(&sources, r->where[b], members);
         if (!lack)
             continue;
-        size_t from = mr_kv_source(r->where[b], members, b);
         if (plan->ship >> from & 1) {
             t->shipped++;
             t->at_holder[from]++;
@@ -57,10 +62,11 @@ static void reused_in_circle(const mr_kv_view *view, const mr_kv_request *r, con
                              uint64_t tokens, traffic *t) {
     const mr_kv_costs *c = view->costs;
     mr_kv_set members = mr_kv_members(plan);
+    mr_kv_sources sources = {0};
     for (size_t b = 0; b < plan->reuse; b++)
         if (!(r->where[b] & members))
-            move(t, mr_kv_source(r->where[b], members, b), plan->member[b % plan->count],
-                 c->block_bytes);
+            move(t, mr_kv_next_source(&sources, r->where[b], members),
+                 plan->member[b % plan->count], c->block_bytes);
     /* the cheaper of passing the reused KV on and passing the new queries on */
     uint64_t kv = plan->reuse * c->block_bytes, q = tokens * (c->query_bytes + c->partial_bytes);
     uint64_t bytes = (kv < q ? kv : q) * (plan->count - 1) / plan->count;

@@ -123,11 +123,10 @@ static void access_ship(const mr_kv_view *view, const mr_kv_request *r, mr_kv_pl
     mr_kv_set members = mr_kv_members(plan), ship = 0;
     uint64_t pull[MR_KV_NODES] = {0};
     uint64_t tokens = r->tokens - mr_kv_reused_tokens(view, r, r->hit);
+    mr_kv_sources sources = {0};
     for (size_t b = 0; b < r->hit; b++) {
-        mr_kv_set lack = members & ~r->where[b];
-        if (lack)
-            pull[mr_kv_source(r->where[b], members, b)] +=
-                (uint64_t)__builtin_popcountll(lack) * c->block_bytes;
+        uint64_t lack = (uint64_t)__builtin_popcountll(members & ~r->where[b]);
+        pull[mr_kv_next_source(&sources, r->where[b], members)] += lack * c->block_bytes;
     }
     for (size_t h = 0; h < view->nodes; h++) {
         size_t asking = plan->count - (members >> h & 1);
@@ -355,12 +354,14 @@ static mr_kv_keep keep_all(const mr_kv_view *view, const mr_kv_spare *spare) {
 /* Head-room: less than half of the node belongs to running requests. */
 static bool head_room(const mr_kv_node *n) { return 2 * n->pinned < n->capacity; }
 
-/* What many requests have had may push out what nobody has asked for; the rest only fills room. */
+/*
+ * Copies are worth their room where the next request finds them, not where this one decodes: shards
+ * are read in parallel. What many requests have had may push out what nobody has asked for.
+ */
 static mr_kv_keep keep_mars(const mr_kv_view *view, const mr_kv_spare *spare) {
-    enum { MANY = 4 };
-    if (!head_room(&view->node[spare->node]) || (!spare->decoding && spare->uses < 2))
+    if (!head_room(&view->node[spare->node]) || spare->uses < 2)
         return MR_KV_NO;
-    return spare->uses >= MANY ? MR_KV_KEEP : MR_KV_SPARE;
+    return spare->uses >= 2 * view->nodes ? MR_KV_KEEP : MR_KV_SPARE;
 }
 
 static bool drain_never(const mr_kv_view *view, size_t node) {
@@ -381,10 +382,10 @@ static size_t spread_none(const mr_kv_view *view, mr_kv_set where, uint32_t uses
     return MR_KV_NODES;
 }
 
-/* A block may have one copy for every two uses; the next goes to the emptiest node without one. */
+/* A block may have a copy for every sixteen uses; the next goes to the emptiest node without one. */
 static size_t spread_mars(const mr_kv_view *view, mr_kv_set where, uint32_t uses) {
     size_t best = MR_KV_NODES;
-    if ((uint32_t)__builtin_popcountll(where) * 2 > uses)
+    if ((uint32_t)__builtin_popcountll(where) * 16 > uses)
         return best;
     for (size_t n = 0; n < view->nodes; n++)
         if (!(where >> n & 1) && head_room(&view->node[n]) &&

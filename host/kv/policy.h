@@ -159,8 +159,8 @@ const mr_kv_policy *mr_kv_policy_find(const char *name);
 
 /*
  * Fills in the plan's times for its members, root, reuse and ship. Reused blocks that a member
- * lacks come from mr_kv_source(); new blocks go to all members; `circle` sends everything reused
- * round.
+ * lacks come from mr_kv_next_source(); new blocks go to all members; `circle` sends everything
+ * reused round.
  */
 void mr_kv_estimate(const mr_kv_view *view, const mr_kv_request *request, mr_kv_exchange exchange,
                     mr_kv_plan *plan);
@@ -169,8 +169,15 @@ void mr_kv_estimate(const mr_kv_view *view, const mr_kv_request *request, mr_kv_
 void mr_kv_estimate_rest(const mr_kv_view *view, uint64_t left, uint64_t context, size_t joined,
                          mr_kv_exchange exchange, mr_kv_plan *plan);
 
-/* The holder that block number `block` is read from: a member if one holds it, and in turn. */
-size_t mr_kv_source(mr_kv_set where, mr_kv_set members, size_t block);
+/*
+ * The holders that reused blocks are read from, block after block from the first: a member if one
+ * holds it, and of several the one that has sent least so far. Start with all zero.
+ */
+typedef struct {
+    uint64_t sent[MR_KV_NODES]; /* blocks */
+} mr_kv_sources;
+
+size_t mr_kv_next_source(mr_kv_sources *s, mr_kv_set where, mr_kv_set members);
 
 /* Prompt tokens that `reuse` blocks save: at least one token is always computed. */
 uint64_t mr_kv_reused_tokens(const mr_kv_view *view, const mr_kv_request *request, size_t reuse);

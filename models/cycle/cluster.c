@@ -371,10 +371,11 @@ static void needs(sim *s, uint32_t r, uint32_t *need) {
 static void pin_reused(sim *s, uint32_t r) {
     job *j = &s->jobs[r];
     mr_kv_set members = mr_kv_members(&j->plan);
+    mr_kv_sources sources = {0};
     memset(j->read_at, NOWHERE, 2 * blocks_of(s, r));
     for (size_t b = 0; b < j->plan.reuse; b++) {
         uint32_t name = asked(s, r)->block[b];
-        size_t from = mr_kv_source(mr_store_where(s->store, name), members, b);
+        size_t from = mr_kv_next_source(&sources, mr_store_where(s->store, name), members);
         j->shard_at[b] = (uint8_t)from;
         mr_store_pin(s->store, from, name);
     }
