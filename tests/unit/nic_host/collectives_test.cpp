@@ -1,9 +1,6 @@
 /* Every collective gives the one right answer, whatever the sizes, the order and the network. */
 #include "tests/unit/nic_host/support.h"
 
-static const mr_nic_kind kKinds[] = {MR_NIC_BARRIER,   MR_NIC_BROADCAST, MR_NIC_REDUCE,
-                                     MR_NIC_ALLREDUCE, MR_NIC_ALLGATHER, MR_NIC_MERGE};
-
 /* Elements of one frame. */
 static size_t part(unsigned dtype) { return 8960 / size_of(dtype); }
 
@@ -12,7 +9,7 @@ TEST_GROUP(Collectives){};
 TEST(Collectives, SizesAroundWholeFrames) {
     auto rng = test_rng(1);
     for (unsigned n = 2; n <= 8; n++) {
-        Cluster c(golden(n));
+        Cluster c(uri(n));
         c.job(1, (uint8_t)(n - 1));
         for (int k = 1; k <= 8; k++)
             for (int off = -1; off <= 1; off++) {
@@ -30,7 +27,7 @@ TEST(Collectives, SizesAroundWholeFrames) {
 
 TEST(Collectives, EveryTypeAndOperator) {
     auto rng = test_rng(2);
-    Cluster c(golden(5));
+    Cluster c(uri(5));
     c.job(1, 2);
     for (mr_nic_kind kind : kKinds)
         for (unsigned dtype = 1; dtype <= 4 && kind != MR_NIC_MERGE; dtype++)
@@ -43,7 +40,7 @@ TEST(Collectives, EveryTypeAndOperator) {
 
 TEST(Collectives, OneElementAndOneRank) {
     auto rng = test_rng(3);
-    Cluster c(golden(1));
+    Cluster c(uri(1));
     c.job(7);
     for (mr_nic_kind kind : kKinds) {
         if (kind == MR_NIC_MERGE) {
@@ -57,46 +54,15 @@ TEST(Collectives, OneElementAndOneRank) {
     }
 }
 
-/* Two at a time, started before the first has ended, at ranks in different orders. */
-static void ordered_pairs(Cluster &c, uint64_t salt, size_t most) {
-    auto rng = test_rng(salt);
-    for (mr_nic_kind a : kKinds)
-        for (mr_nic_kind b : kKinds) {
-            std::vector<std::unique_ptr<Collective>> plain;
-            std::vector<std::unique_ptr<Attention>> merges;
-            std::vector<std::function<void(unsigned)>> start;
-            for (mr_nic_kind kind : {a, b}) {
-                if (kind == MR_NIC_MERGE) {
-                    merges.push_back(std::make_unique<Attention>(rng, c.n, 1 + rng() % 9, 40,
-                                                                 MR_NIC_DT_FP32, 50, 3));
-                    Attention *x = merges.back().get();
-                    start.push_back([x, &c](unsigned r) { x->start(c.nic, r); });
-                } else {
-                    plain.push_back(std::make_unique<Collective>(rng, kind, c.n, 1 + rng() % most,
-                                                                 1 + rng() % 4, rng() % 3, 3));
-                    Collective *x = plain.back().get();
-                    start.push_back([x, &c](unsigned r) { x->start(c.nic, r); });
-                }
-            }
-            for (unsigned i = 0; i < c.n; i++)
-                for (auto &f : start)
-                    f((i + (unsigned)salt) % c.n);
-            for (auto &x : plain)
-                x->finish();
-            for (auto &x : merges)
-                x->finish();
-        }
-}
-
 TEST(Collectives, EveryOrderedPair) {
-    Cluster c(golden(4));
+    Cluster c(uri(4));
     c.job(3);
     ordered_pairs(c, 10, 9000);
 }
 
 TEST(Collectives, EveryOrderedPairWithFaults) {
     for (unsigned n = 2; n <= 8; n++) {
-        Cluster c(golden(n, kFaults, test_seed + n));
+        Cluster c(uri(n, kFaults, test_seed + n));
         c.job(3);
         ordered_pairs(c, 20 + n, 6000);
         UNSIGNED_LONGS_EQUAL(0, c.total("unacknowledged"));
@@ -105,7 +71,7 @@ TEST(Collectives, EveryOrderedPairWithFaults) {
 
 TEST(Collectives, ThousandRepeats) {
     auto rng = test_rng(4);
-    Cluster c(golden(4, kFaults + "&stall=0.01", test_seed));
+    Cluster c(uri(4, kFaults + "&stall=0.01", test_seed));
     c.job(1);
     for (int i = 0; i < 1000; i++) {
         Collective x(rng, MR_NIC_ALLREDUCE, 4, 1 + rng() % 64, MR_NIC_DT_FP32, 0, 1);
@@ -118,7 +84,7 @@ TEST(Collectives, ThousandRepeats) {
 /* Late duplicates of one operation arrive while the next, of another size, uses the slot. */
 TEST(Collectives, ChangingSizesUnderHeavyDuplication) {
     auto rng = test_rng(5);
-    Cluster c(golden(3, "&dup=0.5&reorder=0.3", test_seed));
+    Cluster c(uri(3, "&dup=0.5&reorder=0.3", test_seed));
     c.job(1);
     for (int i = 0; i < 60; i++) {
         std::vector<std::unique_ptr<Collective>> x;
@@ -137,7 +103,7 @@ TEST(Collectives, ChangingSizesUnderHeavyDuplication) {
 /* One rank starts its calls long after the others: nobody runs too far ahead. */
 TEST(Collectives, AFastRankWaitsForASlowOne) {
     auto rng = test_rng(6);
-    Cluster c(golden(3));
+    Cluster c(uri(3));
     c.job(1);
     std::vector<std::unique_ptr<Collective>> x;
     for (int i = 0; i < 200; i++)
@@ -157,7 +123,7 @@ TEST(Collectives, AFastRankWaitsForASlowOne) {
 
 TEST(Collectives, MoreThanOneSlotsWorthOfJobs) {
     auto rng = test_rng(7);
-    Cluster c(golden(4, kFaults, test_seed));
+    Cluster c(uri(4, kFaults, test_seed));
     std::vector<std::unique_ptr<Collective>> x;
     for (uint16_t job = 0; job < 12; job++)
         c.job((uint16_t)(100 + job), (uint8_t)(job % 4));
@@ -172,7 +138,7 @@ TEST(Collectives, MoreThanOneSlotsWorthOfJobs) {
 
 /* Copies are copies: every 16-bit pattern, NaNs included, and an odd count. */
 TEST(Collectives, BroadcastKeepsEveryBit) {
-    Cluster c(golden(3));
+    Cluster c(uri(3));
     c.job(1, 1);
     std::vector<uint16_t> all(65535), got[3];
     for (size_t i = 0; i < all.size(); i++)
@@ -193,7 +159,7 @@ TEST(Collectives, BroadcastKeepsEveryBit) {
 }
 
 TEST(Collectives, SendAndReceiveInOnePlace) {
-    Cluster c(golden(4, kFaults, test_seed));
+    Cluster c(uri(4, kFaults, test_seed));
     c.job(1);
     std::vector<int32_t> v[4];
     mr_nic_call call[4];
@@ -216,7 +182,7 @@ TEST_GROUP(Merge){};
 TEST(Merge, ShapesTypesAndBases) {
     auto rng = test_rng(30);
     const size_t heads[] = {1, 5, 7, 12, 40}, dims[] = {40, 64, 80, 128, 192};
-    Cluster c(golden(6));
+    Cluster c(uri(6));
     c.job(1, 3);
     for (size_t h : heads)
         for (size_t d : dims)
@@ -228,7 +194,7 @@ TEST(Merge, ShapesTypesAndBases) {
 }
 
 TEST(Merge, QueryThenMergeShareANumber) {
-    Cluster c(golden(4, kFaults, test_seed));
+    Cluster c(uri(4, kFaults, test_seed));
     c.job(1, 1);
     auto rng = test_rng(31);
     for (int step = 0; step < 100; step++) {
@@ -265,7 +231,7 @@ TEST(Merge, BitsDoNotDependOnTheNetwork) {
     for (int trial = 0; trial < 6; trial++) {
         auto rng = test_rng(32);
         Cluster c(
-            golden(8, trial ? "&loss=0.05&dup=0.1&reorder=0.3" : "", test_seed + (uint64_t)trial));
+            uri(8, trial ? "&loss=0.05&dup=0.1&reorder=0.3" : "", test_seed + (uint64_t)trial));
         c.job(1);
         Attention a(rng, 8, 20, 96, MR_NIC_DT_BF16, 30, 1);
         a.run(c.nic);
@@ -282,7 +248,7 @@ TEST_GROUP(Groups){};
 
 TEST(Groups, FortyContributors) {
     auto rng = test_rng(40);
-    Cluster c(golden(40));
+    Cluster c(uri(40));
     c.job(1, 37); /* the root leads the second group */
     for (mr_nic_kind kind : kKinds)
         for (unsigned dtype : {MR_NIC_DT_BF16, MR_NIC_DT_INT32}) {
@@ -301,14 +267,14 @@ TEST(Groups, FortyContributors) {
 TEST(Groups, GroupsOfTwoAndThree) {
     for (unsigned n : {5u, 7u, 8u})
         for (size_t fan : {2u, 3u}) {
-            Cluster c(golden(n, kFaults, test_seed + n));
+            Cluster c(uri(n, kFaults, test_seed + n));
             c.job(3, 0, fan);
             ordered_pairs(c, 50 + n, 3000);
         }
 }
 
 TEST(Groups, QueryReachesEveryGroup) {
-    Cluster c(golden(7));
+    Cluster c(uri(7));
     c.job(9, 4, 3);
     auto rng = test_rng(41);
     std::vector<float> q(5 * 64), got[7];

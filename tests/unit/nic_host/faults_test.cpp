@@ -47,7 +47,7 @@ void quick(Cluster &c) { CHECK_OK(mr_nic_set_timers(c.nic, 512, 400000)); }
 TEST_GROUP(Faults){};
 
 TEST(Faults, NothingArrives) {
-    Cluster c(golden(4, "&loss=1"));
+    Cluster c(uri(4, "&loss=1"));
     quick(c);
     c.job(1);
     Sum s(4);
@@ -67,7 +67,7 @@ TEST(Faults, NothingArrives) {
 /* Whoever it is, the root included, every other rank names it. */
 TEST(Faults, OneRankNeverStarts) {
     for (unsigned lazy = 0; lazy < 4; lazy++) {
-        Cluster c(golden(4, kFaults, test_seed + lazy));
+        Cluster c(uri(4, kFaults, test_seed + lazy));
         quick(c);
         c.job(1, 2);
         Sum s(4);
@@ -85,7 +85,7 @@ TEST(Faults, OneRankNeverStarts) {
 
 TEST(Faults, TwoRanksDieInTheMiddle) {
     for (mr_nic_kind kind : {MR_NIC_ALLREDUCE, MR_NIC_ALLGATHER, MR_NIC_REDUCE}) {
-        Cluster c(golden(6));
+        Cluster c(uri(6));
         quick(c);
         c.job(1);
         const size_t count = 400000;
@@ -122,7 +122,7 @@ TEST(Faults, TwoRanksDieInTheMiddle) {
 
 /* Rank 2's host was set up as rank 1: its contribution is a duplicate, and rank 2 is missing. */
 TEST(Faults, ADuplicatedRank) {
-    Cluster c(golden(3));
+    Cluster c(uri(3));
     quick(c);
     c.job(1);
     Sum s(3);
@@ -154,7 +154,7 @@ TEST(Faults, ADuplicatedRank) {
 }
 
 TEST(Faults, MembersThatDisagree) {
-    Cluster c(golden(3));
+    Cluster c(uri(3));
     quick(c);
     c.job(1);
     Sum s(3);
@@ -175,7 +175,7 @@ TEST(Faults, MembersThatDisagree) {
 }
 
 TEST(Faults, AfterAFailureTheJobIsMadeAgain) {
-    Cluster c(golden(3));
+    Cluster c(uri(3));
     quick(c);
     c.job(1);
     for (int round = 0; round < 3; round++) {
@@ -201,7 +201,7 @@ TEST(Faults, AfterAFailureTheJobIsMadeAgain) {
 /* A dead node in one group is named in all of them. */
 TEST(Faults, GroupsTellEachOther) {
     for (unsigned dead : {1u, 4u, 8u}) {
-        Cluster c(golden(9));
+        Cluster c(uri(9));
         quick(c);
         c.job(1, 0, 3);
         CHECK_OK(c.ops()->cut(c.link(), dead, true));
@@ -218,7 +218,7 @@ TEST(Faults, GroupsTellEachOther) {
 }
 
 TEST(Faults, TimeOutOfACall) {
-    Cluster c(golden(2));
+    Cluster c(uri(2));
     c.job(1);
     Sum s(2);
     s.start(c.nic, 1, 0, 1000);
@@ -228,7 +228,7 @@ TEST(Faults, TimeOutOfACall) {
 }
 
 TEST(Faults, AHostThatNeverDrains) {
-    Cluster c(golden(3));
+    Cluster c(uri(3));
     quick(c);
     c.job(1);
     CHECK_OK(c.ops()->pause_host(c.link(), 2, true));
@@ -243,7 +243,7 @@ TEST(Faults, AHostThatNeverDrains) {
 }
 
 TEST(Faults, GivingUpAndClosing) {
-    Cluster c(golden(2));
+    Cluster c(uri(2));
     c.job(1);
     Sum s(2), t(2);
     s.start(c.nic, 1, 0);
@@ -260,7 +260,7 @@ TEST(Faults, GivingUpAndClosing) {
 }
 
 TEST(Faults, TooManyJobs) {
-    Cluster c(golden(2));
+    Cluster c(uri(2));
     for (uint16_t i = 0; i < 32; i++)
         c.job(i);
     uint8_t both[] = {0, 1};
@@ -282,7 +282,7 @@ TEST(Refused, Clusters) {
     CHECK(!nic);
     mr_nic_info info;
     CHECK_STATUS(MR_INVALID_HANDLE, mr_nic_get_info(nullptr, &info));
-    Cluster c(golden(2));
+    Cluster c(uri(2));
     uint64_t v;
     CHECK_STATUS(MR_NOT_FOUND, mr_nic_counter(c.nic, 0, "no_such", &v));
     CHECK_MESSAGE("no_such");
@@ -291,7 +291,7 @@ TEST(Refused, Clusters) {
 }
 
 TEST(Refused, Jobs) {
-    Cluster c(golden(4));
+    Cluster c(uri(4));
     uint8_t twice[] = {0, 1, 1}, beyond[] = {0, 4}, good[] = {3, 0};
     CHECK_STATUS(MR_INVALID_ARGUMENT, mr_nic_job_create(c.nic, 1, twice, 3, 0, 0));
     CHECK_MESSAGE("members[2]");
@@ -308,7 +308,7 @@ TEST(Refused, Jobs) {
 }
 
 TEST(Refused, Calls) {
-    Cluster c(golden(3));
+    Cluster c(uri(3));
     uint8_t two[] = {0, 1};
     CHECK_OK(mr_nic_job_create(c.nic, 1, two, 2, 0, 0));
     mr_nic_op *op = nullptr;

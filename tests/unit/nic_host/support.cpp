@@ -234,3 +234,33 @@ Attention::~Attention() {
         if (op)
             mr_nic_op_destroy(op);
 }
+
+void ordered_pairs(Cluster &c, uint64_t salt, size_t most) {
+    auto rng = test_rng(salt);
+    for (mr_nic_kind a : kKinds)
+        for (mr_nic_kind b : kKinds) {
+            std::vector<std::unique_ptr<Collective>> plain;
+            std::vector<std::unique_ptr<Attention>> merges;
+            std::vector<std::function<void(unsigned)>> start;
+            for (mr_nic_kind kind : {a, b}) {
+                if (kind == MR_NIC_MERGE) {
+                    merges.push_back(std::make_unique<Attention>(rng, c.n, 1 + rng() % 9, 40,
+                                                                 MR_NIC_DT_FP32, 50, 3));
+                    Attention *x = merges.back().get();
+                    start.push_back([x, &c](unsigned r) { x->start(c.nic, r); });
+                } else {
+                    plain.push_back(std::make_unique<Collective>(rng, kind, c.n, 1 + rng() % most,
+                                                                 1 + rng() % 4, rng() % 3, 3));
+                    Collective *x = plain.back().get();
+                    start.push_back([x, &c](unsigned r) { x->start(c.nic, r); });
+                }
+            }
+            for (unsigned i = 0; i < c.n; i++)
+                for (auto &f : start)
+                    f((i + (unsigned)salt) % c.n);
+            for (auto &x : plain)
+                x->finish();
+            for (auto &x : merges)
+                x->finish();
+        }
+}

@@ -41,15 +41,18 @@ inline std::mt19937_64 test_rng(uint64_t test) {
 
 inline const std::string kFaults = "&loss=0.01&dup=0.01&reorder=0.01&corrupt=0.01";
 
-inline std::string golden(unsigned nodes, const std::string &more = "", uint64_t seed = 1) {
-    return "golden?nodes=" + std::to_string(nodes) + "&seed=" + std::to_string(seed) + more;
+/* A cluster of golden NICs, or of those that MR_NIC_DEVICE names (sim:nic). */
+inline std::string uri(unsigned nodes, const std::string &more = "", uint64_t seed = 1) {
+    const char *device = getenv("MR_NIC_DEVICE");
+    return std::string(device ? device : "golden") + "?nodes=" + std::to_string(nodes) +
+           "&seed=" + std::to_string(seed) + more;
 }
 
 struct Cluster {
     mr_nic *nic = nullptr;
     unsigned n;
-    explicit Cluster(const std::string &uri) {
-        CHECK_OK(mr_nic_open(uri.c_str(), &nic));
+    explicit Cluster(const std::string &text) {
+        CHECK_OK(mr_nic_open(text.c_str(), &nic));
         mr_nic_info info;
         CHECK_OK(mr_nic_get_info(nic, &info));
         n = info.nodes;
@@ -82,6 +85,9 @@ struct Cluster {
     const mr_nic_link_ops *ops() { return mr_nic_link_of(nic)->ops; }
     mr_nic_link *link() { return mr_nic_link_of(nic); }
 };
+
+inline const mr_nic_kind kKinds[] = {MR_NIC_BARRIER,   MR_NIC_BROADCAST, MR_NIC_REDUCE,
+                                     MR_NIC_ALLREDUCE, MR_NIC_ALLGATHER, MR_NIC_MERGE};
 
 /* One collective with data of its own at every rank, and the answer it must have. */
 class Collective {
@@ -134,6 +140,10 @@ private:
     std::vector<double> want_lse_, want_o_, bound_;
     std::vector<mr_nic_op *> op_;
 };
+
+/* Every ordered pair of collectives on job 3: the second is started before the first has ended, the
+ * ranks begin in different orders; up to `most` elements. */
+void ordered_pairs(Cluster &c, uint64_t salt, size_t most);
 
 /* Element i of an array of the dtype, and the array's element from a number, rounded to nearest
  * even by the compiler's own types. */
