@@ -355,11 +355,11 @@ static mr_kv_keep keep_all(const mr_kv_view *view, const mr_kv_spare *spare) {
 static bool head_room(const mr_kv_node *n) { return 2 * n->pinned < n->capacity; }
 
 /*
- * Copies are worth their room where the next request finds them, not where this one decodes: shards
- * are read in parallel. What many requests have had may push out what nobody has asked for.
+ * All that passes by stays while there is room that no last copy needs. A block that every node can
+ * expect to want twice may push out what was not used for longest.
  */
 static mr_kv_keep keep_mars(const mr_kv_view *view, const mr_kv_spare *spare) {
-    if (!head_room(&view->node[spare->node]) || spare->uses < 2)
+    if (!head_room(&view->node[spare->node]))
         return MR_KV_NO;
     return spare->uses >= 2 * view->nodes ? MR_KV_KEEP : MR_KV_SPARE;
 }
@@ -382,7 +382,8 @@ static size_t spread_none(const mr_kv_view *view, mr_kv_set where, uint32_t uses
     return MR_KV_NODES;
 }
 
-/* A block may have a copy for every sixteen uses; the next goes to the emptiest node without one. */
+/* A block may have a copy for every sixteen uses; the next goes to the emptiest node without one.
+ */
 static size_t spread_mars(const mr_kv_view *view, mr_kv_set where, uint32_t uses) {
     size_t best = MR_KV_NODES;
     if ((uint32_t)__builtin_popcountll(where) * 16 > uses)

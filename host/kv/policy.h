@@ -104,7 +104,6 @@ typedef enum {
 typedef struct {
     size_t node;
     uint32_t uses; /* of the block */
-    bool decoding; /* the root of a running request would read it */
 } mr_kv_spare;
 
 typedef enum {

@@ -470,23 +470,30 @@ static void retry_no_room(sim *s) {
 /* ---- the end of a prompt ----------------------------------------------------------------------
  */
 
-/* A replica at node n, when the policy wants it and there is room beside what is pinned. */
-static bool replica(sim *s, mr_kv_view *v, size_t n, uint32_t name, bool decoding) {
-    mr_kv_spare spare = {n, mr_store_uses(s->store, name), decoding};
+/* A replica at node n, when the policy wants it and there is room. */
+static void replica(sim *s, mr_kv_view *v, size_t n, uint32_t name) {
+    mr_kv_spare spare = {n, mr_store_uses(s->store, name)};
     s->seen[n].pinned = mr_store_pinned(s->store, n);
     mr_kv_keep keep = s->c->policy->keep(v, &spare);
     if (keep == MR_KV_NO || !(keep == MR_KV_KEEP ? mr_store_reserve(s->store, n, 1)
                                                  : mr_store_reserve_spare(s->store, n)))
-        return false;
-    mr_store_fill(s->store, n, name, decoding);
+        return;
+    mr_store_fill(s->store, n, name, false);
     s->result->replica_blocks++;
-    return true;
 }
 
-/* Sharded: new blocks at their owners, and replicas of all that passed by, as the policy wants. */
+/* Reading it all at the root takes no longer than asking anyone would: the replicas there are used.
+ */
+static bool reads_at_root(const sim *s, uint32_t r) {
+    uint64_t ns = mr_machine_decode_attention_ns(s->c->machine, asked(s, r)->tokens);
+    return ns * 1000 <= s->c->machine->layers * (2 * s->hop_ps + s->merge_ps);
+}
+
+/* Sharded: new blocks at their homes, and replicas of all that passed by, as the policy wants. */
 static void settle_sharded(sim *s, uint32_t r) {
     job *j = &s->jobs[r];
     size_t root = j->plan.root;
+    bool at_root = reads_at_root(s, r);
     mr_kv_view v = view_of(s);
     for (size_t b = 0; b < blocks_of(s, r); b++) {
         uint32_t name = asked(s, r)->block[b];
@@ -497,14 +504,13 @@ static void settle_sharded(sim *s, uint32_t r) {
         }
         j->read_at[b] = j->shard_at[b];
         mr_kv_set where = mr_store_where(s->store, name);
-        if (j->shard_at[b] != root && where >> root & 1) {
+        for (size_t i = 0; passed && i < j->plan.count; i++)
+            if (!(where >> j->plan.member[i] & 1))
+                replica(s, &v, j->plan.member[i], name);
+        if (at_root && j->shard_at[b] != root && mr_store_where(s->store, name) >> root & 1) {
             mr_store_pin(s->store, root, name);
             j->read_at[b] = (uint8_t)root;
-        } else if (j->shard_at[b] != root && passed && replica(s, &v, root, name, true))
-            j->read_at[b] = (uint8_t)root;
-        for (size_t i = 0; passed && i < j->plan.count; i++)
-            if (j->plan.member[i] != root && !(where >> j->plan.member[i] & 1))
-                replica(s, &v, j->plan.member[i], name, false);
+        }
     }
 }
 
@@ -1223,7 +1229,7 @@ static void delivered(sim *s, const mr_net_delivery *m) {
         break;
     case SPREAD: {
         mr_kv_view v = view_of(s);
-        replica(s, &v, over.dst, i, false);
+        replica(s, &v, over.dst, i);
         break;
     }
     }
