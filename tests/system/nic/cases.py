@@ -299,6 +299,50 @@ def sizes(rng, w):
     return t
 
 
+def beyond_a_buffer(rng, w):
+    """Frames longer than a buffer around payloads that are not: what needs their bytes is an overrun."""
+    t = Noted()
+    request = 0
+    for size in (9215, 9216, 9217, 9600, 20000, 65000):
+        over = size > 9216
+        for slack in (False, True):
+            def add(fate, h, payload=b"", host=False):
+                room = size - 74 - len(payload)
+                t.add(fate, w.frame(h, payload, source=OWN if host else None,
+                                    **({"slack": bytes(room)} if slack else {"smallest": size, "pad": b"\xee"})), host)
+            query = f.header(f.QUERY, job=1, shards=4, heads=1, dim=3, dtype=1, flags=f.RELIABLE)
+            add("overrun" if over else "host_delivered", query, rng.randbytes(6))
+            add("bad_version", query._replace(version=3), rng.randbytes(6))
+            add("truncated", query, rng.randbytes(7))
+            add("no_entry", query._replace(job=99), rng.randbytes(6))
+            add(None, query._replace(shard=OWN), rng.randbytes(6), True)
+            add("control", f.header(f.ACK, job=1))
+            write = f.header(f.KV_WRITE, job=1, shard=0, shards=4, block=7, epoch=3, dtype=1, flags=f.RELIABLE)
+            add("overrun" if over else "kv_written", write, rng.randbytes(4096))
+            add("stale_epoch", write._replace(epoch=2), rng.randbytes(4096))
+            add("out_of_range", write._replace(offset=4096), rng.randbytes(4096))
+            add("overrun" if over else "kv_forwarded", write._replace(layer=3, epoch=5), rng.randbytes(99))
+            add("no_entry", write._replace(layer=3, epoch=5, flags=f.FORWARDED), rng.randbytes(99))
+            add(None, write._replace(shard=OWN), rng.randbytes(4096), True)
+            t.add("kv_written", w.frame(write, rng.randbytes(4096)))
+            add("kv_served", write._replace(opcode=f.KV_READ), struct.pack(">I", 100))
+            add("overrun" if over else "kv_forwarded", write._replace(opcode=f.KV_READ, layer=1, epoch=0), struct.pack(">I", 100))
+            add("overrun" if over else "host_delivered", write._replace(opcode=f.KV_DATA), rng.randbytes(100))
+            for opcode in (f.PARTIAL, f.REDUCE, f.BARRIER):
+                parts = collective(rng, w, opcode, 2, [0, 1, 2], request, f.FP32, 1, 4)
+                request += 1
+                short = opcode == f.BARRIER or not over
+                add("contributed" if short else "overrun", *parts[0])
+                t.add("duplicate" if short else "contributed", w.frame(*parts[0]))
+                add("duplicate", *parts[0])
+                add("contributed" if short else "overrun", *parts[2])
+                if not short:
+                    t.add("contributed", w.frame(*parts[2]))
+                t.add("contributed", w.frame(*parts[1]))
+                add("late", *parts[1])
+    return t
+
+
 # ---- tables, KV, host -----------------------------------------------------------------------------
 
 def members(rng, w):
@@ -741,5 +785,5 @@ def ties(rng, w):
     return t
 
 
-ALL = (pairs_of_faults, runts, not_ip, ip_headers, carries, fragments, not_mine, lengths, udp_checksums, fields, sizes,
+ALL = (pairs_of_faults, runts, not_ip, ip_headers, carries, fragments, not_mine, lengths, udp_checksums, fields, sizes, beyond_a_buffer,
        members, kv, host, shapes, broadcasts, repeats, disagreements, flags, slots, pool, late, tree, ties, permutations)

@@ -11,6 +11,7 @@ from . import arith, frame as f
 SLOTS = 64
 PARKED = 512
 COMPLETED = 4096
+BUFFER = 9216       # a longer frame is only looked at: where its bytes are needed, it does not fit
 WINDOW = 63
 
 FATES = ("runt", "not_ip", "bad_ip_checksum", "fragment", "not_mine", "passed", "truncated", "bad_udp_checksum",
@@ -106,6 +107,8 @@ class Nic:
         p = f.parse(data, self.own)
         if p.fate in ("not_ip", "not_mine") or (p.fate in ("bad_ip_checksum", "fragment")
                                                         and data[:6] != self.own.mac):
+            if len(data) > BUFFER:
+                return "overrun"
             self._send(data)
             return "sent"
         return p.fate or self._take(p.header, p.payload, data, True)
@@ -159,7 +162,9 @@ class Nic:
                 self._acknowledged(h)
             return "control"
         if h.opcode in CONTRIBUTIONS and not (h.opcode == f.BARRIER and h.flags & f.LAST):
-            return self._contribution(h, payload)
+            return self._contribution(h, payload, data)
+        if len(data) > BUFFER:
+            return "overrun"
         if h.opcode == f.QUERY and from_host:
             for rank in job.members:
                 if rank != self.rank:
@@ -181,12 +186,16 @@ class Nic:
         size = struct.unpack(">I", payload)[0] if h.opcode == f.KV_READ else len(payload)
         if h.offset % f.CHUNK or not size or h.offset + size > entry.size:
             return self._nack("out_of_range", h, entry.epoch)
-        if h.opcode == f.KV_DATA:
-            self._deliver(data)
-            return "host_delivered"
         if h.opcode == f.KV_READ:
-            return self._read(h, payload, entry, size)
-        return self._write(h, payload, entry, from_host)
+            return self._read(h, payload, entry, size, len(data) > BUFFER)
+        if h.opcode == f.KV_WRITE and self.rank not in entry.named and h.flags & f.FORWARDED:
+            return self._nack("no_entry", h, entry.epoch)
+        if len(data) > BUFFER:
+            return "overrun"
+        if h.opcode == f.KV_WRITE:
+            return self._write(h, payload, entry, from_host)
+        self._deliver(data)
+        return "host_delivered"
 
     def _write(self, h, payload, entry, from_host):
         if self.rank in entry.named:
@@ -199,19 +208,19 @@ class Nic:
             entry.written.add(h.offset // f.CHUNK)
             self._ack(h)
             return "kv_written"
-        if h.flags & f.FORWARDED:
-            return self._nack("no_entry", h, entry.epoch)
         for rank in entry.named:
             self._make(rank, h if from_host else h._replace(flags=h.flags | f.FORWARDED), payload)
         return "kv_forwarded"
 
-    def _read(self, h, payload, entry, size):
+    def _read(self, h, payload, entry, size, beyond):
         end = h.offset + size
         held = self.rank in entry.named and all(
             c in entry.written for c in range(h.offset // f.CHUNK, (end + f.CHUNK - 1) // f.CHUNK))
         if not held:
             if h.flags & f.FORWARDED or self.rank == entry.owner:
                 return self._nack("no_entry", h, entry.epoch)
+            if beyond:
+                return "overrun"
             self._make(entry.owner, h._replace(flags=h.flags | f.FORWARDED), payload)
             return "kv_forwarded"
         for at in range(h.offset, end, f.CHUNK):
@@ -240,7 +249,7 @@ class Nic:
             count -= 1
         return count
 
-    def _contribution(self, h, payload):
+    def _contribution(self, h, payload, data):
         if self._late(h):
             self._ack(h)
             return "late"
@@ -260,6 +269,8 @@ class Nic:
             h.shard == next(rank for rank in members if rank not in parts)
         if not straight and sum(map(self._parked, self.slots.values())) >= PARKED:
             return self._nack("no_slot", h)
+        if len(data) > BUFFER and h.opcode != f.BARRIER:
+            return "overrun"
         if not slot:
             slot = self.slots[h.key] = Slot(h)
             newest = self.newest.get(h.job)
