@@ -22,7 +22,7 @@ module nic_bits #(
   localparam int unsigned WordBits = AddrBits - SelBits;
 
   logic [Width-1:0]    mem [0:2**WordBits-1];
-  logic [Width-1:0]    word_q, word_d;
+  logic [Width-1:0]    word_q;
   logic [WordBits-1:0] addr_q;
   logic [SelBits-1:0]  sel_q;
   logic [WordBits:0]   clear_q;
@@ -30,10 +30,11 @@ module nic_bits #(
   assign ready_o   = clear_q[WordBits];
   assign rd_data_o = word_q[sel_q*Group+:Group];
 
-  always_comb begin
-    word_d = word_q;
-    word_d[sel_q*Group+:Group] = wr_data_i;
-  end
+  function automatic logic [Width-1:0] changed(input logic [Width-1:0] word, input logic [SelBits-1:0] sel,
+                                               input logic [Group-1:0] data);
+    changed = word;
+    changed[sel*Group+:Group] = data;
+  endfunction
 
   always_ff @(posedge clk_i) begin
     if (rd_en_i) begin
@@ -42,7 +43,7 @@ module nic_bits #(
       sel_q  <= rd_addr_i[SelBits-1:0];
     end
     if (!ready_o) mem[clear_q[WordBits-1:0]] <= '0;
-    else if (wr_en_i) mem[addr_q] <= word_d;
+    else if (wr_en_i) mem[addr_q] <= changed(word_q, sel_q, wr_data_i);
     if (!rst_ni) clear_q <= '0;
     else if (!ready_o) clear_q <= clear_q + 1'b1;
   end

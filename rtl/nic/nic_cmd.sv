@@ -48,8 +48,12 @@ module nic_cmd #(
   logic [511:0] m_data, desc;
   logic [63:0]  unused_keep;
 
+  // between commands there is no clock
+  logic clk;
+  mr_clk_gate u_gate (.clk_i, .en_i(!rst_ni || ap_start_i || !ap_idle_o), .clk_o(clk));
+
   mr_axi_rd #(.LenWidth(38), .MaxBurst(16), .MaxOutstanding(2), .Buffer(32)) u_rd (
-    .clk_i, .rst_ni, .clear_i(clear), .idle_o(unused_idle), .err_o(m_err), .cmd_valid_i(rd_valid),
+    .clk_i(clk), .rst_ni, .clear_i(clear), .idle_o(unused_idle), .err_o(m_err), .cmd_valid_i(rd_valid),
     .cmd_ready_o(rd_ready), .cmd_addr_i(addr_i), .cmd_len_i({count_i, 6'd0}), .valid_o(m_valid), .ready_i(m_ready),
     .data_o(m_data), .keep_o(unused_keep), .last_o(m_last), .araddr_o, .arlen_o, .arvalid_o, .arready_i, .rdata_i,
     .rresp_i, .rlast_i, .rvalid_i, .rready_o
@@ -89,7 +93,11 @@ module nic_cmd #(
 
   assign desc       = state_q == Window ? desc_i : m_data;
   // an error is known before its own word is here; what has been offered was good
-  assign problem    = state_q == List && m_err && !offered_q ? nic_desc_pkg::CMD_MEMORY : problem_of(desc);
+  always_comb begin
+    problem = nic_desc_pkg::CMD_OK;
+    if (state_q == List && m_err && !offered_q) problem = nic_desc_pkg::CMD_MEMORY;
+    else if (state_q == Window || (state_q == List && m_valid)) problem = problem_of(desc);
+  end
   assign upd_desc_o = desc;
   assign upd_valid_o = (state_q == Window || (state_q == List && m_valid)) && problem == nic_desc_pkg::CMD_OK;
   assign take       = upd_valid_o && upd_ready_i;
@@ -142,7 +150,7 @@ module nic_cmd #(
 
   logic options;
   assign options = take && desc[7:0] == nic_desc_pkg::DESC_OPTIONS;
-  always_ff @(posedge clk_i) begin
+  always_ff @(posedge clk) begin
     index_q   <= index_d;
     offered_q <= rst_ni && upd_valid_o && !upd_ready_i;
     if (!rst_ni) begin
@@ -169,6 +177,6 @@ module nic_cmd #(
   end
 
   mr_stream_check #(.Width(512)) u_check_update (
-    .clk_i, .rst_ni, .valid_i(upd_valid_o), .ready_i(upd_ready_i), .data_i(upd_desc_o), .keep_i(1'b1), .last_i(1'b0)
+    .clk_i(clk), .rst_ni, .valid_i(upd_valid_o), .ready_i(upd_ready_i), .data_i(upd_desc_o), .keep_i(1'b1), .last_i(1'b0)
   );
 endmodule

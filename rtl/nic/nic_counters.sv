@@ -28,18 +28,18 @@ module nic_counters #(
     logic [63:0] used_q, old;
     logic [5:0]  index;
     assign index = inc_index_i[6*s+:6];
-    assign old   = used_q[index] ? bank[index] : '0;
+    assign old   = inc_valid_i[s] && used_q[index] ? bank[index] : '0;
     always_ff @(posedge clk_i) begin
       if (inc_valid_i[s]) bank[index] <= old + {48'd0, inc_amount_i[16*s+:16]};
       if (!rst_ni) used_q <= '0;
       else if (inc_valid_i[s]) used_q[index] <= 1'b1;
     end
-    assign read[64*s+:64] = used_q[sel_i] ? bank[sel_i] : '0;
+    assign read[64*s+:64] = take_i && used_q[sel_i] ? bank[sel_i] : '0;
   end
 
   always_comb begin
     part_d = '0;
-    for (int unsigned s = 0; s < Sources; s++)
+    if (take_i) for (int unsigned s = 0; s < Sources; s++)
       part_d[64*(s/4)+:64] = part_d[64*(s/4)+:64] + read[64*s+:64];
     value_o = '0;
     for (int unsigned p = 0; p < Sources / 4; p++) value_o = value_o + part_q[64*p+:64];

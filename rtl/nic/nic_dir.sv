@@ -44,8 +44,10 @@ module nic_dir #(
   logic [nic_desc_pkg::DIR_HASH_W-1:0] hash0, hash1;
   /* verilator lint_on UNUSEDSIGNAL */
 
-  assign hash0  = nic_desc_pkg::dir_hash0(lk_key_i);
-  assign hash1  = nic_desc_pkg::dir_hash1(lk_key_i);
+  always_comb begin
+    {hash1, hash0} = '0;
+    if (lk_valid_i) {hash1, hash0} = {nic_desc_pkg::dir_hash1(lk_key_i), nic_desc_pkg::dir_hash0(lk_key_i)};
+  end
   assign bucket = {hash1[BucketBits-1:0], hash0[BucketBits-1:0]};
 
   assign lk_ready_o = !busy1_q && !upd1_q && !upd2_q && ready == 2'b11;

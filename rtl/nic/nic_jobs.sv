@@ -1,7 +1,7 @@
 // Job table: who takes part in a job, and which member a rank is.
 //
 // 32 rows. A look-up by job number and rank answers in the next cycle and stays until the next one; so do
-// reads of a row, and of the rank of a row's member (0..2 the transmit ports). Whether the own rank is a
+// reads of the rank of a row's member (0..2 the transmit ports). Whether the own rank is a
 // member is found at the look-up, so it never disagrees with the options. A JOB descriptor writes a row in
 // the cycle of upd_fire_i. After a reset no row is valid. Of several valid rows with one job number the
 // lowest answers.
@@ -21,8 +21,6 @@ module nic_jobs (
     output nic_pkg::job_t   lk_job_o,
     output logic            lk_member_o, // the rank is a member
     output logic [4:0]      lk_index_o,  // which one
-    input  logic [4:0]      row_i,
-    output nic_pkg::job_t   row_job_o,
     input  logic [3*5-1:0]  tx_row_i,
     input  logic [3*5-1:0]  tx_index_i,
     output logic [3*8-1:0]  tx_rank_o
@@ -62,12 +60,13 @@ module nic_jobs (
   logic [RowW-1:0] found_q;
   logic [15:0]     job_q;
   logic [7:0]      shard_q;
-  logic [5:0]      member, self;
+  logic [5:0]      member, self, member_q, self_q;
+  logic            fresh_q;
 
   always_comb begin
     hit = 1'b0;
     at  = '0;
-    for (int unsigned r = 0; r < JOBS; r++)
+    if (lk_en_i) for (int unsigned r = 0; r < JOBS; r++)
       if (valid_q[JOBS-1-r] && jobs[JOBS-1-r] == lk_job_i) begin
         hit = 1'b1;
         at  = 5'(JOBS - 1 - r);
@@ -82,26 +81,25 @@ module nic_jobs (
       shard_q <= lk_shard_i;
     end
   end
-  assign member      = index_of(found_q[37+:256], found_q[293+:6], shard_q);
-  assign self        = index_of(found_q[37+:256], found_q[293+:6], own_rank_i);
+  // in the cycle after the look-up, and kept
+  always_comb begin
+    member = member_q;
+    self   = self_q;
+    if (fresh_q) begin
+      member = index_of(found_q[37+:256], found_q[293+:6], shard_q);
+      self   = index_of(found_q[37+:256], found_q[293+:6], own_rank_i);
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    member_q <= member;
+    self_q   <= self;
+    fresh_q  <= rst_ni && lk_en_i;
+  end
   assign lk_hit_o    = hit_q;
   assign lk_row_o    = at_q;
   assign lk_member_o = hit_q && member[5];
   assign lk_index_o  = member[4:0];
   assign lk_job_o    = {hit_q, job_q, found_q[298:32], self, found_q[31:0]};
-
-  // ---- by row ----
-  logic            row_valid_q;
-  logic [15:0]     row_number_q;
-  logic [RowW-1:0] row_q;
-  logic [5:0]      row_self;
-  always_ff @(posedge clk_i) begin
-    row_valid_q  <= valid_q[row_i];
-    row_number_q <= jobs[row_i];
-    row_q        <= rows[row_i];
-  end
-  assign row_self  = index_of(row_q[37+:256], row_q[293+:6], own_rank_i);
-  assign row_job_o = {row_valid_q, row_number_q, row_q[298:32], row_self, row_q[31:0]};
 
   // ---- ranks for the transmit ports: a memory of their own ----
   for (genvar k = 0; k < 3; k++) begin : gen_tx

@@ -49,6 +49,10 @@ module nic_kvrd (
   localparam int unsigned BadW   = 16;
   localparam int unsigned PieceW = 1 + 1 + 13 + 256; // {skip, last, len, hdr}
 
+  // ---- an engine with nothing to do has no clock
+  logic clk;
+  mr_clk_gate u_gate (.clk_i, .en_i(!rst_ni || kvr_valid_i || busy_o), .clk_o(clk));
+
   // ---- the queue; an entry remembers how many writes had failed when it came ----
   /* verilator lint_off UNUSEDSIGNAL */ // token, and flags and offset of the header
   nic_pkg::kvr_t    k;
@@ -60,15 +64,15 @@ module nic_kvrd (
 
   assign push = kvr_valid_i && kvr_ready_o;
   mr_fifo #(.Width(nic_pkg::KVR_W), .Depth(Queue)) u_queue (
-    .clk_i, .rst_ni, .valid_i(kvr_valid_i), .ready_o(kvr_ready_o), .data_i(kvr_i), .valid_o(k_valid),
+    .clk_i(clk), .rst_ni, .valid_i(kvr_valid_i), .ready_o(kvr_ready_o), .data_i(kvr_i), .valid_o(k_valid),
     .ready_i(k_pop), .data_o(k), .count_o(unused_k_count)
   );
   mr_fifo #(.Width(BadW + 1), .Depth(Queue)) u_marks (
-    .clk_i, .rst_ni, .valid_i(push), .ready_o(unused_m_ready), .data_i({bad_q, recent_q != '0}),
+    .clk_i(clk), .rst_ni, .valid_i(push), .ready_o(unused_m_ready), .data_i({bad_q, recent_q != '0}),
     .valid_o(unused_m_valid), .ready_i(left_valid_o), .data_o({mark_bad, mark_recent}), .count_o(unused_m_count)
   );
   nic_waits #(.Depth(Queue)) u_waits (
-    .clk_i, .rst_ni, .push_i(push), .token_i(kvr_i.token), .pending_i(kv_pending_i), .left_valid_o, .left_token_o,
+    .clk_i(clk), .rst_ni, .push_i(push), .token_i(kvr_i.token), .pending_i(kv_pending_i), .left_valid_o, .left_token_o,
     .left_bad_i(mark_recent || mark_bad != bad_q || write_bad_i), .valid_o(waited), .bad_o(poison), .pop_i(k_pop)
   );
   always_ff @(posedge clk_i) begin
@@ -97,7 +101,7 @@ module nic_kvrd (
   assign rd_valid     = p_go && p_ready && !poison_q;
   assign p_fire       = p_go && p_ready && (poison_q || rd_ready);
 
-  always_ff @(posedge clk_i) begin
+  always_ff @(posedge clk) begin
     if (k_pop) begin
       addr_q   <= k.addr;
       left_q   <= k.len;
@@ -123,24 +127,25 @@ module nic_kvrd (
   logic [511:0] m_data, m_masked;
   logic [63:0]  m_keep;
   mr_axi_rd #(.LenWidth(16), .MaxBurst(64), .MaxOutstanding(8), .Buffer(128)) u_rd (
-    .clk_i, .rst_ni, .clear_i(1'b0), .idle_o(m_idle), .err_o(unused_err), .cmd_valid_i(rd_valid),
+    .clk_i(clk), .rst_ni, .clear_i(1'b0), .idle_o(m_idle), .err_o(unused_err), .cmd_valid_i(rd_valid),
     .cmd_ready_o(rd_ready), .cmd_addr_i(addr_q), .cmd_len_i({3'b0, p_len}), .valid_o(m_valid), .ready_i(m_ready),
     .data_o(m_data), .keep_o(m_keep), .last_o(m_last), .araddr_o, .arlen_o, .arvalid_o, .arready_i, .rdata_i,
     .rresp_i, .rlast_i, .rvalid_i, .rready_o
   );
   always_comb begin
-    for (int unsigned b = 0; b < 64; b++) m_masked[8*b+:8] = m_keep[b] ? m_data[8*b+:8] : 8'd0;
+    m_masked = '0;
+    if (m_valid) for (int unsigned b = 0; b < 64; b++) if (m_keep[b]) m_masked[8*b+:8] = m_data[8*b+:8];
   end
 
   // a piece is a burst: its responses come before its last beat does
   logic burst_bad_q, e_bad, e_valid, unused_e_ready, e_pop;
   logic [$clog2(Pieces + 1)-1:0] unused_e_count, unused_p_count, unused_f_count, unused_w_count;
-  always_ff @(posedge clk_i) begin
+  always_ff @(posedge clk) begin
     if (!rst_ni) burst_bad_q <= 1'b0;
     else if (rvalid_i) burst_bad_q <= !rlast_i && (burst_bad_q || rresp_i != 2'b00);
   end
   mr_fifo #(.Width(1), .Depth(Pieces)) u_errors (
-    .clk_i, .rst_ni, .valid_i(rvalid_i && rlast_i), .ready_o(unused_e_ready),
+    .clk_i(clk), .rst_ni, .valid_i(rvalid_i && rlast_i), .ready_o(unused_e_ready),
     .data_i(burst_bad_q || rresp_i != 2'b00), .valid_o(e_valid), .ready_i(e_pop), .data_o(e_bad),
     .count_o(unused_e_count)
   );
@@ -153,14 +158,14 @@ module nic_kvrd (
   logic [$clog2(Store + 1)-1:0] unused_s_count;
   assign m_ready = s_ready;
   mr_fifo #(.Width(513), .Depth(Store)) u_store (
-    .clk_i, .rst_ni, .valid_i(m_valid), .ready_o(s_ready), .data_i({m_last, m_masked}), .valid_o(s_valid),
+    .clk_i(clk), .rst_ni, .valid_i(m_valid), .ready_o(s_ready), .data_i({m_last, m_masked}), .valid_o(s_valid),
     .ready_i(s_pop), .data_o({s_last, s_data}), .count_o(unused_s_count)
   );
   nic_sum u_sum (
-    .clk_i, .rst_ni, .valid_i(m_valid && s_ready), .last_i(m_last), .data_i(m_masked), .done_o(sum_done), .sum_o(sum_made)
+    .clk_i(clk), .rst_ni, .valid_i(m_valid && s_ready), .last_i(m_last), .data_i(m_masked), .done_o(sum_done), .sum_o(sum_made)
   );
   mr_fifo #(.Width(16), .Depth(Pieces)) u_sums (
-    .clk_i, .rst_ni, .valid_i(sum_done), .ready_o(sum_room), .data_i(sum_made), .valid_o(sum_valid), .ready_i(e_pop),
+    .clk_i(clk), .rst_ni, .valid_i(sum_done), .ready_o(sum_room), .data_i(sum_made), .valid_o(sum_valid), .ready_i(e_pop),
     .data_o(sum), .count_o(unused_sum_count)
   );
 
@@ -169,7 +174,7 @@ module nic_kvrd (
   logic [12:0]       f_len;
   logic [255:0]      f_hdr;
   mr_fifo #(.Width(PieceW), .Depth(Pieces)) u_pieces (
-    .clk_i, .rst_ni, .valid_i(p_go && (poison_q || rd_ready)), .ready_o(p_ready),
+    .clk_i(clk), .rst_ni, .valid_i(p_go && (poison_q || rd_ready)), .ready_o(p_ready),
     .data_i({poison_q, p_last, p_len, hdr_q[215:192], 7'd0, p_last, hdr_q[191:0], offset_q}), .valid_o(p_valid),
     .ready_i(p_take), .data_o({p_skip, p_is_last, f_len, f_hdr}), .count_o(unused_p_count)
   );
@@ -178,7 +183,7 @@ module nic_kvrd (
   assign f_bad      = p_skip || e_bad;
   assign read_bad_o = e_pop && e_bad;
   mr_fifo #(.Width(PieceW + 16 + 1), .Depth(Pieces)) u_frames (
-    .clk_i, .rst_ni, .valid_i(p_take), .ready_o(f_ready), .data_i({f_bad, p_is_last, f_len, f_hdr, sum, !p_skip}),
+    .clk_i(clk), .rst_ni, .valid_i(p_take), .ready_o(f_ready), .data_i({f_bad, p_is_last, f_len, f_hdr, sum, !p_skip}),
     .valid_o(f_valid), .ready_i(frame_ready_i && w_ready),
     .data_o({frame_skip_o, frame_last_o, frame_len_o, frame_hdr_o, frame_sum_o, f_has}), .count_o(unused_f_count)
   );
@@ -188,7 +193,7 @@ module nic_kvrd (
   // ---- payload follows its frame; that of a bad piece goes nowhere ----
   logic w_valid, w_drop, w_pop;
   mr_fifo #(.Width(1), .Depth(Pieces)) u_owed (
-    .clk_i, .rst_ni, .valid_i(frame_fire && f_has), .ready_o(w_ready), .data_i(frame_skip_o),
+    .clk_i(clk), .rst_ni, .valid_i(frame_fire && f_has), .ready_o(w_ready), .data_i(frame_skip_o),
     .valid_o(w_valid), .ready_i(w_pop), .data_o(w_drop), .count_o(unused_w_count)
   );
   assign data_valid_o = w_valid && !w_drop && s_valid;
@@ -199,7 +204,7 @@ module nic_kvrd (
 
   assign busy_o = k_valid || active_q || pieces_q != '0 || w_valid || !m_idle;
 
-  always_ff @(posedge clk_i) begin
+  always_ff @(posedge clk) begin
     if (rst_ni) begin
       if (k_valid) aligned: assert (k.addr[11:0] == '0 && k.offset[11:0] == '0 && k.len != '0);
       frame_has_room: assert (!p_take || f_ready);

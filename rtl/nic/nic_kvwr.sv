@@ -54,8 +54,12 @@ module nic_kvwr (
   logic [5:0]    unused_span;
   logic [$clog2(Queue + 1)-1:0] unused_k_count, unused_order_count;
 
+  // an engine with nothing to do has no clock
+  logic clk;
+  mr_clk_gate u_gate (.clk_i, .en_i(!rst_ni || kvw_valid_i || busy_o), .clk_o(clk));
+
   mr_fifo #(.Width(nic_pkg::KVW_W), .Depth(Queue)) u_queue (
-    .clk_i, .rst_ni, .valid_i(kvw_valid_i), .ready_o(kvw_ready_o), .data_i(kvw_i), .valid_o(k_valid), .ready_i(k_pop),
+    .clk_i(clk), .rst_ni, .valid_i(kvw_valid_i), .ready_o(kvw_ready_o), .data_i(kvw_i), .valid_o(k_valid), .ready_i(k_pop),
     .data_o(k), .count_o(unused_k_count)
   );
 
@@ -73,13 +77,13 @@ module nic_kvwr (
   assign wr_fire     = wr_valid && wr_ready;
   assign k_pop       = (fetched_q || cmd_fire) && (started_q || wr_fire);
 
-  always_ff @(posedge clk_i) begin
+  always_ff @(posedge clk) begin
     fetched_q <= rst_ni && !k_pop && (fetched_q || cmd_fire);
     started_q <= rst_ni && !k_pop && (started_q || wr_fire);
   end
 
   mr_axi_wr #(.LenWidth(16), .MaxBurst(64), .MaxOutstanding(Queue)) u_wr (
-    .clk_i, .rst_ni, .clear_i(1'b0), .idle_o(unused_idle), .err_o(unused_err), .cmd_valid_i(wr_valid),
+    .clk_i(clk), .rst_ni, .clear_i(1'b0), .idle_o(unused_idle), .err_o(unused_err), .cmd_valid_i(wr_valid),
     .cmd_ready_o(wr_ready), .cmd_addr_i(k.addr), .cmd_len_i({3'b0, k.len}), .cmd_src_off_i(k.off[5:0]),
     .valid_i(fetch_valid_i), .ready_o(fetch_ready_o), .data_i(fetch_data_i), .awaddr_o, .awlen_o, .awvalid_o,
     .awready_i, .wdata_o, .wstrb_o, .wlast_o, .wvalid_o, .wready_i, .bresp_i, .bvalid_i, .bready_o
@@ -87,10 +91,10 @@ module nic_kvwr (
 
   // ---- responses come in the order of the commands ----
   mr_fifo #(.Width(72), .Depth(Queue)) u_order (
-    .clk_i, .rst_ni, .valid_i(wr_fire), .ready_o(order_ready), .data_i({k.token, k.addr}), .valid_o(order_valid),
+    .clk_i(clk), .rst_ni, .valid_i(wr_fire), .ready_o(order_ready), .data_i({k.token, k.addr}), .valid_o(order_valid),
     .ready_i(bvalid_i), .data_o(order), .count_o(unused_order_count)
   );
-  always_ff @(posedge clk_i) begin
+  always_ff @(posedge clk) begin
     done_q  <= rst_ni && bvalid_i;
     bad_q   <= bresp_i != 2'b00;
     order_q <= order;

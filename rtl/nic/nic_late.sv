@@ -41,7 +41,10 @@ module nic_late #(
   assign a_lookup    = lk_valid_i && lk_ready_o;
   assign a_insert    = ins_valid_i && ins_ready_o;
   assign a_key       = ins_valid_i ? ins_key_i : lk_key_i;
-  assign a_chain     = nic_desc_pkg::late_hash(a_key);
+  always_comb begin
+    a_chain = '0;
+    if (lk_valid_i || ins_valid_i) a_chain = nic_desc_pkg::late_hash(a_key);
+  end
 
   // ---- follow the chain ----
   logic              c_lookup_q, hop, known, match;

@@ -13,7 +13,7 @@ module nic_sum (
     output logic [15:0]  sum_o
 );
   logic         valid1_q, last1_q, first_q, last2_q;
-  logic [143:0] part, part_q; // eight sums of four words
+  logic [143:0] part_q; // eight sums of four words
   logic [26:0]  beat, sum_q;  // a frame of 9,216 bytes has 4,608 words
   logic [17:0]  once;
   logic [16:0]  twice;
@@ -22,11 +22,8 @@ module nic_sum (
   logic [15:0]  out_q;
 
   always_comb begin
-    for (int unsigned k = 0; k < 8; k++)
-      part[18*k+:18] = {2'b0, data_i[64*k+:16]} + {2'b0, data_i[64*k+16+:16]} + {2'b0, data_i[64*k+32+:16]}
-          + {2'b0, data_i[64*k+48+:16]};
     beat = '0;
-    for (int unsigned k = 0; k < 8; k++) beat = beat + {9'd0, part_q[18*k+:18]};
+    if (valid1_q) for (int unsigned k = 0; k < 8; k++) beat = beat + {9'd0, part_q[18*k+:18]};
   end
   // carries come back in, twice at most and then once more
   assign once   = {2'b0, sum_q[15:0]} + {7'b0, sum_q[26:16]};
@@ -34,7 +31,10 @@ module nic_sum (
   assign folded = twice[15:0] + {15'b0, twice[16]};
 
   always_ff @(posedge clk_i) begin
-    if (valid_i) part_q <= part;
+    if (valid_i)
+      for (int unsigned k = 0; k < 8; k++)
+        part_q[18*k+:18] <= {2'b0, data_i[64*k+:16]} + {2'b0, data_i[64*k+16+:16]} + {2'b0, data_i[64*k+32+:16]}
+            + {2'b0, data_i[64*k+48+:16]};
     if (valid1_q) sum_q <= first_q ? beat : sum_q + beat;
     if (last2_q) out_q <= {folded[7:0], folded[15:8]};
     if (valid_i) last1_q <= last_i;

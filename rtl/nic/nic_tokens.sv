@@ -36,7 +36,7 @@ module nic_tokens (
 
   always_comb begin
     waiters_d = waiters_q;
-    for (int unsigned g = 0; g < 4; g++) begin
+    if (hold_i || left_valid_i != '0) for (int unsigned g = 0; g < 4; g++) begin
       if (hold_i && hold[7:6] == 2'(g)) waiters_d[CountW*g+:CountW] = waiters_d[CountW*g+:CountW] + 1'b1;
       for (int unsigned k = 0; k < 6; k++)
         if (left_valid_i[k] && left[8*k+6+:2] == 2'(g)) waiters_d[CountW*g+:CountW] = waiters_d[CountW*g+:CountW] - 1'b1;

@@ -194,7 +194,7 @@ module nic_top #(
   logic [15:0]      job_number;
   logic [7:0]       shard, unused_mac_rank;
   logic [4:0]       job_at, member_index;
-  nic_pkg::job_t    job, unused_job;
+  nic_pkg::job_t    job;
   logic [47:0]      mac;
   assign node_rank[31:24] = shard;
   nic_nodes u_nodes (
@@ -205,7 +205,7 @@ module nic_top #(
   nic_jobs u_jobs (
       .clk_i, .rst_ni, .upd_fire_i(upd_fire), .upd_desc_i(upd_desc), .own_rank_i(rank_o), .lk_en_i(job_en),
       .lk_job_i(job_number), .lk_shard_i(shard), .lk_hit_o(job_hit), .lk_row_o(job_at), .lk_job_o(job),
-      .lk_member_o(member), .lk_index_o(member_index), .row_i(5'd0), .row_job_o(unused_job), .tx_row_i(job_row),
+      .lk_member_o(member), .lk_index_o(member_index), .tx_row_i(job_row),
       .tx_index_i(job_index), .tx_rank_o(job_rank)
   );
   assign present_o = own[NW-1];
@@ -265,7 +265,7 @@ module nic_top #(
   nic_pkg::fold_t put, fold;
   logic [63:0]    kill, merge_busy;
   logic [5:0]     killed_slot, op_slot, begin_slot, resent_slot, scan_slot, count_fate, work_index, work_amount;
-  logic [13:0]    count_bytes;
+  logic [15:0]    count_bytes;
   logic [511:0]   ev;
   nic_dispatch u_dispatch (
       .clk_i, .rst_ni, .own_rank_i(rank_o), .kv_base_i(kv_base_o), .meta_valid_i(meta_valid), .meta_ready_o(meta_ready),
@@ -355,7 +355,7 @@ module nic_top #(
       inc_valid[3*k+:3] = {3{k == 2 ? count_valid : fate_valid[k]}};
       inc_index[18*k+:18] = {6'(nic_frame_pkg::CNT_RX_BYTES), 6'(nic_frame_pkg::CNT_RX_FRAMES),
                              k == 2 ? count_fate : fate[6*k+:6]};
-      inc_amount[48*k+:48] = {k == 2 ? {2'd0, count_bytes} : fate_bytes[16*k+:16], 16'd1, 16'd1};
+      inc_amount[48*k+:48] = {k == 2 ? count_bytes : fate_bytes[16*k+:16], 16'd1, 16'd1};
     end
     // the network transmitters
     for (int unsigned k = 0; k < 2; k++) begin

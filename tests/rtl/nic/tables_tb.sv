@@ -48,8 +48,6 @@ module tables_tb (
     output logic [321:0]   lk_job_o,
     output logic           lk_member_o,
     output logic [4:0]     lk_index_o,
-    input  logic [4:0]     row_i,
-    output logic [321:0]   row_job_o,
     input  logic [14:0]    tx_row_i,
     input  logic [14:0]    tx_index_i,
     output logic [23:0]    tx_rank_o,
@@ -107,7 +105,7 @@ module tables_tb (
   );
   nic_jobs u_jobs (
     .clk_i, .rst_ni, .upd_fire_i(upd_fire_o), .upd_desc_i(upd_desc_o), .own_rank_i(opt_rank_o), .lk_en_i, .lk_job_i,
-    .lk_shard_i, .lk_hit_o, .lk_row_o, .lk_job_o, .lk_member_o, .lk_index_o, .row_i, .row_job_o, .tx_row_i,
+    .lk_shard_i, .lk_hit_o, .lk_row_o, .lk_job_o, .lk_member_o, .lk_index_o, .tx_row_i,
     .tx_index_i, .tx_rank_o
   );
   nic_valid #(.PageBits(16)) u_valid (
