@@ -58,7 +58,7 @@ mr_status guarded(cluster *c, unsigned rank, work w) {
     try {
         return w(*c->nodes[rank]);
     } catch (const nic_dead &d) {
-        return c->die((c->o.nodes > 1 ? "NIC " + std::to_string(rank) + ": " : "") + d.what);
+        return c->die(d.what);
     } catch (const std::bad_alloc &) {
         return c->die("out of memory");
     }

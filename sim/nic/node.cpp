@@ -118,6 +118,10 @@ uint8_t *nic_node::kv(uint64_t addr, size_t bytes) {
 // ---- a cycle
 // -------------------------------------------------------------------------------------
 
+void nic_node::die(const std::string &what) const {
+    throw nic_dead{"NIC " + std::to_string(index_) + ": " + what};
+}
+
 void nic_node::eval() {
     top_->eval();
 #if VM_TRACE_FST
@@ -171,7 +175,8 @@ void nic_node::take_beats(uint64_t now) {
     }
 }
 
-// The next beat of what waits in front of a port; a beat that was offered and not taken stays.
+// The next beat of what waits in front of a port; a beat that was offered and not taken stays. A
+// frame that is there in cycle `now` is offered in the cycle after, however long a window is.
 void nic_node::drive_in(unsigned i, uint64_t now) {
     port &p = ports_[i];
     if (in[i].empty() || (!at_[i] && in[i].front().cycle > now)) {
@@ -206,7 +211,7 @@ void nic_node::drive(uint64_t now) {
     }
     for (unsigned i = 0; i < 3; i++)
         drive_in(i, now);
-    *ports_[3].ready = !cable_ || !open_[0].empty() || now >= mr_switch_ready(cable_, index_);
+    *ports_[3].ready = !cable_ || !open_[0].empty() || now + 1 >= mr_switch_ready(cable_, index_);
     *ports_[4].ready = 1;
     *ports_[5].ready = !paused;
     *ports_[6].ready = !paused;
@@ -243,12 +248,12 @@ void nic_node::cycle(uint64_t now) {
     ctx_->timeInc(1);
     eval();
     if (t->ap_rst_n)
-        drive(now + 1);
+        drive(now);
     t->ap_clk = 0;
     ctx_->timeInc(1);
     eval();
     if (stopped())
-        throw nic_dead{said_.substr(0, said_.find('\n'))};
+        die(said_.substr(0, said_.find('\n')));
 }
 
 // ---- registers
@@ -277,7 +282,7 @@ void nic_node::reg_write(uint64_t now, uint32_t offset, uint32_t value) {
         if (b)
             return;
     }
-    throw nic_dead{"no answer to a register write"};
+    die("no answer to a register write");
 }
 
 uint32_t nic_node::reg_read(uint64_t now, uint32_t offset) {
@@ -298,7 +303,7 @@ uint32_t nic_node::reg_read(uint64_t now, uint32_t offset) {
         if (r)
             return value;
     }
-    throw nic_dead{"no answer to a register read"};
+    die("no answer to a register read");
 }
 
 static void put64(uint8_t *p, uint64_t v) {
@@ -324,7 +329,7 @@ unsigned nic_node::command(uint64_t now, const uint8_t *descs, size_t n, size_t 
             for (unsigned i = 0; i < 16; i++)
                 cycle(now);
             if ((waited += 16) > CMD_LIMIT)
-                throw nic_dead{"a table command does not end"};
+                die("a table command does not end");
         }
         unsigned code = reg_read(now, MR_NIC_ERROR);
         if (code) {

@@ -64,6 +64,7 @@ public:
 
 private:
     struct port; // one stream's signals
+    [[noreturn]] void die(const std::string &what) const;
     void eval();
     void take_beats(uint64_t now);
     void drive(uint64_t now);
