@@ -4,6 +4,7 @@ $(eval $(call script_test,system/nic_replay,tests/system/nic_replay.py,$(NIC_SUP
 $(eval $(call script_test,system/nic_merge,tests/system/nic_merge.py,$(NIC_SUPPORT) $(MILLRACE)))
 $(eval $(call script_test,system/nic_fuzz,tests/system/nic_fuzz.py,$(NIC_SUPPORT) $(MILLRACE)))
 $(eval $(call script_test,system/nic_bad_input,tests/system/nic_bad_input.py,$(NIC_SUPPORT) $(MILLRACE)))
+$(eval $(call script_test,system/nic_decode,tests/system/nic_decode.py,$(NIC_SUPPORT) $(MILLRACE)))
 $(eval $(call script_test,system/nic_tools,tests/system/nic_tools.py,$(NIC_SUPPORT) $(MILLRACE)))
 
 # Fuzzing at full size, merges by the thousand, every length of a KV block to every address.
@@ -15,3 +16,6 @@ soak-nic-bound: $(ALL)
 	@MR_NIC_MERGES=2000 BUILD="$(BUILD)" $(PYTHON) tests/system/nic_merge.py
 soak-nic-replay: $(ALL)
 	@MR_NIC_SHARE=1 BUILD="$(BUILD)" $(PYTHON) tests/system/nic_replay.py
+
+# The language model over a cluster of NICs.
+$(eval $(call script_test,system/nic_lm,tests/system/nic_lm.py,tests/system/harness.py $(MILLRACE)))
