@@ -8,7 +8,8 @@
 #include "host/core/error.h"
 #include "host/lm/internal.h"
 
-enum { JOB = 1, ROOT = 0, MAX_TAIL = LM_BLOCK_KEYS + LM_NODES_STEP };
+/* PATIENCE: cycles in which the root has sent a query as often as it does */
+enum { JOB = 1, ROOT = 0, PATIENCE = 1 << 21, MAX_TAIL = LM_BLOCK_KEYS + LM_NODES_STEP };
 
 /* What one node has of a layer's step. */
 typedef struct {
@@ -239,6 +240,7 @@ static mr_status start_queries(mr_lm *lm, size_t layer, size_t count) {
         mr_nic_call c = rows(lm, MR_NIC_QUERY, layer, count);
         c.send = i == ROOT ? s->shard[ROOT].q : NULL;
         c.recv = i == ROOT ? NULL : s->shard[i].q;
+        c.timeout = i == ROOT ? 0 : PATIENCE;
         e = mr_nic_start(s->nic, (uint8_t)i, &c, &s->shard[i].query);
     }
     return e;
@@ -249,8 +251,11 @@ static mr_status answer(mr_lm *lm, size_t layer, size_t node, size_t count, floa
     lm_nodes *s = lm->nodes;
     shard *h = &s->shard[node];
     mr_status e = node == ROOT ? MR_OK : mr_nic_wait(h->query);
-    if (e == MR_OK)
-        e = partial(lm, layer, node, count, scale);
+    if (e != MR_OK) { /* the root knows better who is silent */
+        mr_status root = mr_nic_op_status(s->shard[ROOT].query);
+        return root == MR_OK || root == MR_PENDING ? mr_nic_wait(h->query) : root;
+    }
+    e = partial(lm, layer, node, count, scale);
     if (e != MR_OK)
         return e;
     mr_nic_call c = rows(lm, MR_NIC_MERGE, layer, count);
