@@ -76,8 +76,8 @@ build: ## compile the libraries, the simulated units and the millrace command
 	@tools/setup build
 	$(AGAIN) all-build
 
-demo: ## a real language model writes text, its experts made by the RTL of the RGU
-	@echo "demo: build what is missing, then run the committed model with the RTL in the loop"
+demo: ## a language model writes text on two nodes: experts by the RGU, attention merged by the NICs
+	@echo "demo: build what is missing, then run the committed model with the RTL of both units in the loop"
 	@tools/setup build
 	$(AGAIN) all-build
 	@BUILD="$(BUILD)" tools/demo
