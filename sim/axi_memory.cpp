@@ -62,7 +62,12 @@ int memory::alloc(size_t bytes, size_t align, uint64_t *addr) {
     if (at > end || padded > end - at)
         return MR_SIM_ENOMEM;
     live_[at] = block{bytes, padded};
-    memset(base_ + (at - first_addr), 0, padded);
+    // what nobody has had yet is zero, and the host need not commit it
+    uint64_t used = fresh_ < at + padded ? fresh_ : at + padded;
+    if (at < used)
+        memset(base_ + (at - first_addr), 0, used - at);
+    if (fresh_ < at + padded)
+        fresh_ = at + padded;
     *addr = at;
     return MR_SIM_OK;
 }

@@ -67,6 +67,7 @@ private:
     uint8_t *base_ = nullptr;
     size_t size_;
     std::map<uint64_t, block> live_;
+    uint64_t fresh_ = 0;    // no address from here on was ever handed out
     uint64_t hit_addr_ = 0; // the allocation of the last access
     block hit_{0, 0};
 };

@@ -11,7 +11,14 @@
 #include "host/nic/apply.h"
 #include "host/nic/frame.h"
 
-enum { SHARDS = 8, PATIENCE = 4 << 20, BEAT = 64, JOB = 1, HEADER = MR_NIC_HEADER_BYTES };
+enum {
+    SHARDS = 8,
+    PATIENCE = 4 << 20,
+    BEAT = 64,
+    MERGE_JOB = 1, /* ranks 1 to 8: who contributes is who is a member, so nothing is parked */
+    HOST_JOB = 2,  /* all ranks: queries and KV blocks */
+    HEADER = MR_NIC_HEADER_BYTES
+};
 
 const char *const nic_path_names[NIC_PATHS] = {"pass", "deliver", "send", "copy",
                                                "ack",  "stored",  "read"};
@@ -23,17 +30,21 @@ mr_status nic_bench_open(nic_bench *b, const char *device) {
         mr_nic_node_row *n = &b->nodes[i];
         n->rank = (uint8_t)i;
         mr_nic_default_address(i, n->mac, &n->ip, &n->port);
-        b->job.members[i] = (uint8_t)i;
+        b->jobs[1].members[i] = (uint8_t)i;
+        if (i)
+            b->jobs[0].members[i - 1] = (uint8_t)i;
     }
-    b->job.job = JOB;
-    b->job.count = NIC_BENCH_NODES;
-    b->job.root = 1;
-    b->kv = (mr_nic_kv_row){.job = JOB, .owner = 0, .bytes = 65536};
+    b->jobs[0].job = MERGE_JOB;
+    b->jobs[0].count = SHARDS;
+    b->jobs[1].job = HOST_JOB;
+    b->jobs[1].count = NIC_BENCH_NODES;
+    b->jobs[0].root = b->jobs[1].root = 1;
+    b->kv = (mr_nic_kv_row){.job = HOST_JOB, .owner = 0, .bytes = 65536};
     b->config = (mr_nic_config){.nodes = b->nodes,
-                                .jobs = &b->job,
+                                .jobs = b->jobs,
                                 .kv = &b->kv,
                                 .num_nodes = NIC_BENCH_NODES,
-                                .num_jobs = 1,
+                                .num_jobs = 2,
                                 .num_kv = 1};
     const mr_nic_settings settings = {.rank = 0, .chain = true};
     mr_status e = cli_nic_open(device, "open=1", &b->config, 0, &b->l);
@@ -97,7 +108,7 @@ static mr_nic_header header(unsigned opcode, unsigned dtype, unsigned shard, uin
     return (mr_nic_header){.version = 1,
                            .opcode = (uint8_t)opcode,
                            .dtype = (uint8_t)dtype,
-                           .job = JOB,
+                           .job = HOST_JOB,
                            .shard = (uint8_t)shard,
                            .shards = 1,
                            .request = request,
@@ -146,6 +157,7 @@ static mr_status contribute(nic_bench *b, unsigned dtype, size_t heads, size_t d
     *bytes = stats + elements * mr_nic_dtype_bytes(dtype);
     if (*bytes > MR_NIC_MAX_PAYLOAD)
         return mr_fail(MR_INVALID_ARGUMENT, "a contribution of %zu bytes", *bytes);
+    h.job = MERGE_JOB;
     h.shards = SHARDS;
     h.flags = (uint8_t)flags;
     h.heads = (uint16_t)(heads ? heads : 1);
@@ -183,7 +195,7 @@ static mr_status finish(nic_bench *b, mr_nic_stream_id where, nic_rate *out) {
     out->out_frames = s[where].frames;
     out->out_beats = s[where].beats;
     out->out_cycles = span(&s[where]);
-    out->engine_cycles = b->l->ops->cycles(b->l) - s[MR_NIC_IN0].first;
+    out->engine_cycles = s[where].beats ? s[where].last - s[MR_NIC_IN0].first + 1 : 0;
     return MR_OK;
 }
 

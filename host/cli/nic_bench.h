@@ -16,8 +16,8 @@ typedef struct {
     mr_nic_link *l;
     mr_nic_config config;
     mr_nic_node_row nodes[NIC_BENCH_NODES];
-    mr_nic_job_row job; /* all nodes; the root is rank 1, so results leave by the network */
-    mr_nic_kv_row kv;   /* one block of 64 KiB, owned by rank 0 */
+    mr_nic_job_row jobs[2]; /* the root is rank 1: results leave by the network */
+    mr_nic_kv_row kv;       /* one block of 64 KiB, owned by rank 0 */
     uint32_t request;
     uint8_t frame[MR_NIC_FRAME_MAX];
 } nic_bench;
@@ -32,7 +32,7 @@ typedef struct {
     uint64_t in_beats, in_cycles;
     uint64_t out_beats, out_cycles; /* of where they belong, first beat to last beat */
     uint64_t out_frames;
-    uint64_t engine_beats, engine_cycles; /* merge engine: beats taken, from first beat in to end */
+    uint64_t engine_beats, engine_cycles; /* merge engine: beats taken, first beat in to last out */
 } nic_rate;
 
 /* Frames for somebody else along a chain, port 0 to port 1: `n` of each UDP length first..last, in
