@@ -129,7 +129,7 @@ module nic_kernel #(
   assign m_axis_event_tlast = 1'b1;
 
   logic         ap_start, ap_ready, ap_done, ap_idle, mode_memory, chain, present, counter_take;
-  logic [31:0]  count, counter_sel, error_index, rto, slot_timeout;
+  logic [31:0]  count, counter_sel, error_index, rto, slot_timeout, write_errors, read_errors;
   logic [63:0]  addr, kv_base, cycles, busy, stall_in, stall_out, items_in, items_out, counter;
   logic [511:0] desc;
   logic [7:0]   rank, error;
@@ -189,6 +189,8 @@ module nic_kernel #(
       .stall_out_i(stall_out),
       .items_in_i(items_in),
       .items_out_i(items_out),
+      .write_errors_i(write_errors),
+      .read_errors_i(read_errors),
       .id_i(32'h3143_494E),
       .map_version_i(32'd1),
       .params_slots_i(8'(nic_pkg::SLOTS)),
@@ -243,6 +245,8 @@ module nic_kernel #(
       .stall_out_o(stall_out),
       .items_in_o(items_in),
       .items_out_o(items_out),
+      .write_errors_o(write_errors),
+      .read_errors_o(read_errors),
       .counter_sel_i(counter_sel[5:0]),
       .counter_take_i(counter_take),
       .counter_o(counter),

@@ -79,6 +79,7 @@ module nic_port #(
     input  logic            write_bad_i,
     output logic [1:0]      token_left_o, // 0 the transmitter's, 1 the reader's
     output logic [15:0]     token_o,
+    output logic            read_bad_o,   // memory answered with an error
     output logic [63:0]     araddr_o,
     output logic [7:0]      arlen_o,
     output logic            arvalid_o,
@@ -150,9 +151,9 @@ module nic_port #(
       .frame_ready_i(kvf_ready), .frame_len_o(kvf_len), .frame_sum_o(kvf_sum), .frame_hdr_o(kvf_hdr),
       .frame_last_o(kvf_last), .frame_skip_o(kvf_skip), .data_valid_o(kvp_valid), .data_ready_i(kvp_ready),
       .data_o(kvp_data), .data_last_o(unused_kvp_last), .araddr_o, .arlen_o, .arvalid_o, .arready_i, .rdata_i,
-      .rresp_i, .rlast_i, .rvalid_i, .rready_o, .read_bad_o(unused_read_bad), .busy_o(rd_busy)
+      .rresp_i, .rlast_i, .rvalid_i, .rready_o, .read_bad_o, .busy_o(rd_busy)
   );
-  logic unused_retrans, unused_kvp_last, unused_read_bad;
+  logic unused_retrans, unused_kvp_last;
   logic [1:0] unused_en;
   assign txd_room_o = txd_free >= 7'd4;
   assign idle_o = !rx_busy && !tx_busy && !rd_busy && !meta_valid_o;

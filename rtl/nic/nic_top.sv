@@ -51,6 +51,8 @@ module nic_top #(
     output logic [63:0]  stall_out_o,
     output logic [63:0]  items_in_o,
     output logic [63:0]  items_out_o,
+    output logic [31:0]  write_errors_o,
+    output logic [31:0]  read_errors_o,
     input  logic [5:0]   counter_sel_i,
     input  logic         counter_take_i,
     output logic [63:0]  counter_o,
@@ -147,6 +149,7 @@ module nic_top #(
   nic_pkg::kvr_t     kvr;
   logic [255:0]      kv_pending, kv_bad;
   logic              kv_done, kv_done_bad;
+  logic [2:0]        read_bad;
   logic [5:0]        token_left;
   logic [47:0]       token_back;
 
@@ -171,7 +174,7 @@ module nic_top #(
         .fetch_ready_o(fetch_ready[p]), .fetch_data_i(fetch_data[p*512+:512]), .fetch_last_i(fetch_last[p]),
         .kvr_valid_i(kvr_valid[p]), .kvr_ready_o(kvr_ready[p]), .kvr_i(kvr), .kv_pending_i(kv_pending),
         .kv_bad_i(kv_bad), .write_bad_i(kv_done && kv_done_bad), .token_left_o({token_left[3+p], token_left[p]}),
-        .token_o({token_back[(3+p)*8+:8], token_back[p*8+:8]}), .araddr_o(ar_addr[p*64+:64]),
+        .token_o({token_back[(3+p)*8+:8], token_back[p*8+:8]}), .read_bad_o(read_bad[p]), .araddr_o(ar_addr[p*64+:64]),
         .arlen_o(ar_len[p*8+:8]), .arvalid_o(ar_valid[p]), .arready_i(ar_ready[p]), .rdata_i(r_data),
         .rresp_i(r_resp), .rlast_i(r_last), .rvalid_i(r_valid[p]), .rready_o(r_ready[p]), .idle_o(port_idle[p])
     );
@@ -333,12 +336,10 @@ module nic_top #(
   end
 
   // ---- events ----------------------------------------------------------------------------------------
-  logic       ev_count, unused_tm_ready, unused_ev_busy;
-  logic [1:0] ev_lost;
+  logic ev_count, ev_lost;
   nic_events u_events (
-      .clk_i, .rst_ni, .ev_valid_i(ev_valid), .ev_i(ev), .tm_valid_i(1'b0), .tm_ready_o(unused_tm_ready), .tm_i(512'd0),
-      .count_o(ev_count), .lost_o(ev_lost), .m_valid_o(event_valid_o), .m_ready_i(event_ready_i),
-      .m_data_o(event_data_o), .busy_o(unused_ev_busy)
+      .clk_i, .rst_ni, .ev_valid_i(ev_valid), .ev_i(ev), .count_o(ev_count), .lost_o(ev_lost), .m_valid_o(event_valid_o),
+      .m_ready_i(event_ready_i), .m_data_o(event_data_o)
   );
 
   // ---- counters ----------------------------------------------------------------------------------------
@@ -373,7 +374,7 @@ module nic_top #(
     inc_index[6*17+:12] = {answer_nack ? 6'(nic_frame_pkg::CNT_NACKS) : 6'(nic_frame_pkg::CNT_ACKS), work_index};
     inc_amount[16*17+:32] = {16'd1, 10'd0, work_amount};
     // events and holes
-    inc_valid[23:19] = {hole, ev_lost[0], ev_count};
+    inc_valid[23:19] = {hole, ev_lost, ev_count};
     inc_index[6*19+:30] = {{3{6'(nic_frame_pkg::CNT_HOLES)}}, 6'(nic_frame_pkg::CNT_EVENTS_LOST),
                            6'(nic_frame_pkg::CNT_EVENTS)};
     inc_amount[16*19+:80] = {5{16'd1}};
@@ -384,12 +385,16 @@ module nic_top #(
   );
 
   logic [63:0] cycles_q, busy_q, stall_in_q, stall_out_q, items_in_q, items_out_q;
-  logic [1:0]  arrived, gone;
+  logic [31:0] write_errors_q, read_errors_q;
+  logic [1:0]  arrived, gone, bad_reads;
   assign arrived = {1'b0, in_valid_i[0] && in_ready_o[0] && in_last_i[0]} +
       {1'b0, in_valid_i[1] && in_ready_o[1] && in_last_i[1]} + {1'b0, in_valid_i[2] && in_ready_o[2] && in_last_i[2]};
   assign gone = {1'b0, sent_valid[0]} + {1'b0, sent_valid[1]} + {1'b0, sent_valid[2]};
+  assign bad_reads = {1'b0, read_bad[0]} + {1'b0, read_bad[1]} + {1'b0, read_bad[2]};
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
+      write_errors_q <= '0;
+      read_errors_q <= '0;
       cycles_q <= '0;
       busy_q <= '0;
       stall_in_q <= '0;
@@ -397,6 +402,8 @@ module nic_top #(
       items_in_q <= '0;
       items_out_q <= '0;
     end else begin
+      if (kv_done && kv_done_bad) write_errors_q <= write_errors_q + 32'd1;
+      read_errors_q <= read_errors_q + {30'd0, bad_reads};
       cycles_q <= cycles_q + 64'd1;
       if (fetch_valid[3] && fetch_ready[3]) busy_q <= busy_q + 64'd1;
       if (!merge_idle && !fetch_valid[3]) stall_in_q <= stall_in_q + 64'd1;
@@ -405,6 +412,8 @@ module nic_top #(
       items_out_q <= items_out_q + {62'd0, gone};
     end
   end
+  assign write_errors_o = write_errors_q;
+  assign read_errors_o = read_errors_q;
   assign cycles_o = cycles_q;
   assign busy_o = busy_q;
   assign stall_in_o = stall_in_q;
@@ -417,5 +426,5 @@ module nic_top #(
   // What the host's receiver says of a frame is only whether it was refused; a memory has 64 slots.
   logic [127:0] unused_bits;
   assign unused_bits = {fate[17:12], fate_bytes[47:32], rd_buf[39:36], bad_at[63:36], bad_at[11:0], sent_bytes[41:28],
-                        ev_lost[1], fetch_last[4], 46'd0};
+                        fetch_last[4], 47'd0};
 endmodule

@@ -79,15 +79,11 @@ module tables_tb (
     // events
     input  logic           ev_valid_i,
     input  logic [511:0]   ev_i,
-    input  logic           tm_valid_i,
-    output logic           tm_ready_o,
-    input  logic [511:0]   tm_i,
     output logic           ev_count_o,
-    output logic [1:0]     ev_lost_o,
+    output logic           ev_lost_o,
     output logic           m_valid_o,
     input  logic           m_ready_i,
-    output logic [511:0]   m_data_o,
-    output logic           ev_busy_o
+    output logic [511:0]   m_data_o
 );
   logic upd_valid, upd_ready, dir_ready, valid_ready;
   assign upd_ready  = grant_i && dir_ready && valid_ready;
@@ -121,7 +117,6 @@ module tables_tb (
     .clk_i, .rst_ni, .inc_valid_i, .inc_index_i, .inc_amount_i, .sel_i, .take_i, .value_o
   );
   nic_events u_events (
-    .clk_i, .rst_ni, .ev_valid_i, .ev_i, .tm_valid_i, .tm_ready_o, .tm_i, .count_o(ev_count_o), .lost_o(ev_lost_o),
-    .m_valid_o, .m_ready_i, .m_data_o, .busy_o(ev_busy_o)
+    .clk_i, .rst_ni, .ev_valid_i, .ev_i, .count_o(ev_count_o), .lost_o(ev_lost_o), .m_valid_o, .m_ready_i, .m_data_o
   );
 endmodule
