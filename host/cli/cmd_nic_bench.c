@@ -97,11 +97,12 @@ static mr_status merges(nic_bench *b, json_t *out, bool json) {
                "latency", "beats", "budget", "lost");
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes && e == MR_OK; i++) {
         nic_rate r;
-        uint64_t cycles = 0, beats = 0;
+        uint64_t cycles = 0, bytes = 0, beats;
         e = nic_bench_merge(b, shapes[i].code, shapes[i].heads, shapes[i].dim, OPERATIONS, &r);
         if (e == MR_OK)
             e = nic_bench_merge_latency(b, shapes[i].code, shapes[i].heads, shapes[i].dim, &cycles,
-                                        &beats);
+                                        &bytes);
+        beats = (bytes + 63) / 64;
         json_t *j = shape_json(i);
         json_object_set_new(j, "shards", json_integer(8));
         json_object_set_new(j, "merge_occupancy",
@@ -109,6 +110,7 @@ static mr_status merges(nic_bench *b, json_t *out, bool json) {
         json_object_set_new(j, "in_beats_per_cycle", json_real(ratio(r.in_beats, r.in_cycles)));
         json_object_set_new(j, "lost", json_integer((json_int_t)r.lost));
         json_object_set_new(j, "latency_cycles", json_integer((json_int_t)cycles));
+        json_object_set_new(j, "payload_bytes", json_integer((json_int_t)bytes));
         json_object_set_new(j, "payload_beats", json_integer((json_int_t)beats));
         json_array_append_new(list, j);
         if (e == MR_OK && !json) {

@@ -47,7 +47,10 @@ mr_status nic_bench_open(nic_bench *b, const char *device) {
                                 .num_jobs = 2,
                                 .num_kv = 1};
     const mr_nic_settings settings = {.rank = 0, .chain = true};
+    mr_nic_stream s[MR_NIC_STREAMS];
     mr_status e = cli_nic_open(device, "open=1", &b->config, 0, &b->l);
+    if (e == MR_OK)
+        e = b->l->ops->streams(b->l, 0, s); /* only a simulated NIC has them */
     return e == MR_OK ? mr_nic_apply(b->l, 0, &b->config, &settings) : e;
 }
 
@@ -354,7 +357,7 @@ mr_status nic_bench_latency(nic_bench *b, nic_path path, size_t bytes, uint64_t 
 }
 
 mr_status nic_bench_merge_latency(nic_bench *b, unsigned dtype, size_t heads, size_t dim,
-                                  uint64_t *cycles, uint64_t *beats) {
+                                  uint64_t *cycles, uint64_t *payload_bytes) {
     size_t bytes = 0;
     mr_status e = begin(b);
     for (unsigned shard = 1; shard <= SHARDS && e == MR_OK; shard++) {
@@ -364,6 +367,6 @@ mr_status nic_bench_merge_latency(nic_bench *b, unsigned dtype, size_t heads, si
             e = contribute(b, dtype, heads, dim, shard, b->request, 0, &bytes);
     }
     b->request++;
-    *beats = (bytes + BEAT - 1) / BEAT;
+    *payload_bytes = bytes;
     return e == MR_OK ? measure(b, MR_NIC_IN0, MR_NIC_OUT0, cycles) : e;
 }

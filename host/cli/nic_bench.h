@@ -61,8 +61,8 @@ typedef enum {
 extern const char *const nic_path_names[NIC_PATHS];
 mr_status nic_bench_latency(nic_bench *b, nic_path path, size_t bytes, uint64_t *cycles);
 
-/* The same for the last of eight shards in order, to the result; *beats: of its payload. */
+/* The same for the last of eight shards in order, to the result. */
 mr_status nic_bench_merge_latency(nic_bench *b, unsigned dtype, size_t heads, size_t dim,
-                                  uint64_t *cycles, uint64_t *beats);
+                                  uint64_t *cycles, uint64_t *payload_bytes);
 
 #endif
