@@ -76,12 +76,13 @@ bool replay(const Trace &t, std::ifstream &file) {
             wrong = "an entry is not there at the end";
     char rate[16];
     snprintf(rate, sizeof rate, "%.1f %%", 100.0 * (double)hits / (double)(looked ? looked : 1));
-    printf("%s: %zu blocks, %zu different, hit rate %s; %zu entries moved, %llu cycles\n", t.name,
-           looked, seen.size(), rate, moves, (unsigned long long)b.cycles);
+    printf(
+        "%s: %zu blocks, %zu different, hit rate %s (asked %s); %zu entries moved, %llu cycles\n",
+        t.name, looked, seen.size(), rate, t.rate, moves, (unsigned long long)b.cycles);
     if (!wrong && (looked != t.blocks || seen.size() != t.different ||
                    hits != t.blocks - t.different || strcmp(rate, t.rate)))
         wrong = "not the known counts";
-    if (!wrong && (b.late || b.broken))
+    if (!wrong && (b.late || b.broken || b.latency != 3))
         wrong = "an answer out of time, or an assertion of the design fired";
     mr_nic_dir_destroy(dir);
     if (wrong)

@@ -20,3 +20,12 @@ SOAKS += soak-nic-kv
 
 $(eval $(call rtl_test,rtl/nic/tables,tables_tb,$(NIC_TABLE_PKGS) tests/rtl/nic/tables_tb.sv,\
 	tests/rtl/nic/tables.cpp,$(call objs,$(NIC_TABLES_C)),-O3))
+
+.PHONY: bench-nic-tables
+bench-nic-tables: $(addprefix $(BUILD)/tests/,unit/nic/tables $(addprefix rtl/nic/,dir dir_trace late kv))
+	@$(BUILD)/tests/unit/nic/tables -n quarter_million | grep directory:
+	@$(BUILD)/tests/rtl/nic/dir -n rate_and_latency | grep directory:
+	@$(BUILD)/tests/rtl/nic/dir_trace | grep -v passed
+	@$(BUILD)/tests/rtl/nic/late -n rate | grep keys:
+	@$(BUILD)/tests/rtl/nic/kv -n rates | grep engines:
+BENCHES += bench-nic-tables
