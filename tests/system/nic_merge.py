@@ -16,6 +16,7 @@ from nic import arith, frame as f, replay, traffic  # noqa: E402
 
 rng = files.seeded()
 COUNT = int(os.environ.get("MR_NIC_MERGES", 12))
+BATCH = 50
 HEADS = (1, 5, 7, 12, 40)
 DIMS = (1, 5, 46, 80, 96, 128, 192, 576)
 TESTS = []
@@ -140,11 +141,13 @@ def run(device, parts, world):
 def all_kinds(device, count, everything):
     world = traffic.World(rng)
     for name in EXPONENTS:
-        parts = [x for request in range(count) for x in one_merge(name, request, everything)]
-        nic = run(device, parts, world)
-        print("%-20s worst error %.3f of the bound for the values, %.3f for the lse, in %d merges" % (
-            name, max(r.merge.worst for r in nic.delivered), max(r.merge.worst_lse for r in nic.delivered),
-            len(nic.delivered)))
+        values = sums = 0.0
+        for done in range(0, count, BATCH):
+            parts = [x for request in range(min(BATCH, count - done)) for x in one_merge(name, request, everything)]
+            merges = [r.merge for r in run(device, parts, world).delivered]
+            values = max([values] + [m.worst for m in merges])
+            sums = max([sums] + [m.worst_lse for m in merges])
+        print("%-20s worst error %.3f of the bound for the values, %.3f for the lse, in %d merges" % (name, values, sums, count))
 
 
 @test
@@ -172,7 +175,7 @@ def any_split():
     """However a row of keys is split over the shards, the merge is the attention over the whole row."""
     world = traffic.World(rng)
     wanted, parts = [], []
-    for request in range(COUNT):
+    for request in range(min(COUNT, 200)):
         shards, dim, keys = rng.randint(1, 32), rng.choice((1, 5, 46, 80)), rng.choice((1, 2, 7, 60))
         reach = rng.choice((1.0, 100.0, 1e4))
         logits = [arith.round32(rng.uniform(-reach, reach)) for _ in range(keys)]
