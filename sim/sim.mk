@@ -10,7 +10,7 @@ ALL += $(SIM_RGU) $(SIM_RGU_DEBUG)
 SIM_RGU_SV := rtl/rgu/rgu_pkg.sv rtl/rgu/rgu_spin_pkg.sv rtl/kernels/rgu_kernel.sv
 SIM_RGU_DEPS := $(wildcard rtl/common/*.sv rtl/rgu/*.sv rtl/kernels/rgu_*.sv)
 SIM_CXX := sim/unit_rgu.cpp sim/verilated_text.cpp sim/axi_memory.cpp sim/options.cpp
-SIM_HDR := sim/sim.h sim/axi_memory.hpp sim/options.hpp sim/verilated_hooks.h sim/verilated_text.hpp
+SIM_HDR := sim/sim.h sim/axi_memory.hpp sim/axi_pins.hpp sim/options.hpp sim/verilated_hooks.h sim/verilated_text.hpp
 SIM_CXXFLAGS = -std=gnu++17 -O3 -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -I. -I$(BUILD) \
 	-isystem $(VERILATOR_INC) -isystem $(VERILATOR_INC)/vltstd -DVM_COVERAGE=0 -DVM_SC=0 \
 	-DVM_TRACE_VCD=0

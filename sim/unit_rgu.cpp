@@ -10,6 +10,7 @@
 
 #include "Vmr_rgu.h"
 #include "sim/axi_memory.hpp"
+#include "sim/axi_pins.hpp"
 #include "sim/options.hpp"
 #include "sim/sim.h"
 #include "sim/verilated_text.hpp"
@@ -63,21 +64,7 @@ struct mr_sim {
 // One clock cycle: the outputs have settled with the inputs of the cycle before.
 int mr_sim::cycle() {
     Vmr_rgu *t = top.get();
-    impl::axi_from_unit from;
-    from.awvalid = t->m_axi_gmem_awvalid;
-    from.awid = t->m_axi_gmem_awid;
-    from.awaddr = t->m_axi_gmem_awaddr;
-    from.awlen = t->m_axi_gmem_awlen;
-    from.wvalid = t->m_axi_gmem_wvalid;
-    from.wdata = t->m_axi_gmem_wdata.data();
-    from.wstrb = t->m_axi_gmem_wstrb;
-    from.wlast = t->m_axi_gmem_wlast;
-    from.bready = t->m_axi_gmem_bready;
-    from.arvalid = t->m_axi_gmem_arvalid;
-    from.arid = t->m_axi_gmem_arid;
-    from.araddr = t->m_axi_gmem_araddr;
-    from.arlen = t->m_axi_gmem_arlen;
-    from.rready = t->m_axi_gmem_rready;
+    impl::axi_from_unit from = impl::axi_outputs(t);
     axi.cycle(from);
     if (t->m_axis_out_tvalid && t->m_axis_out_tready) {
         const uint8_t *d = (const uint8_t *)t->m_axis_out_tdata.data();
@@ -97,20 +84,7 @@ int mr_sim::cycle() {
     t->ap_clk = 1;
     ctx->timeInc(1);
     eval();
-    const impl::axi_to_unit &to = axi.to;
-    t->m_axi_gmem_awready = to.awready;
-    t->m_axi_gmem_wready = to.wready;
-    t->m_axi_gmem_bvalid = to.bvalid;
-    t->m_axi_gmem_bid = to.bid;
-    t->m_axi_gmem_bresp = to.bresp;
-    t->m_axi_gmem_arready = to.arready;
-    t->m_axi_gmem_rvalid = to.rvalid;
-    if (to.rvalid) {
-        memcpy(t->m_axi_gmem_rdata.data(), to.rdata, 64);
-        t->m_axi_gmem_rid = to.rid;
-        t->m_axi_gmem_rresp = to.rresp;
-        t->m_axi_gmem_rlast = to.rlast;
-    }
+    impl::axi_inputs(t, axi.to);
     t->m_axis_out_tready = !stream_stall.stalled();
     t->ap_clk = 0;
     ctx->timeInc(1);

@@ -6,6 +6,7 @@
 #include <millrace/nic_regs.h>
 
 #include "Vmr_nic.h"
+#include "sim/axi_pins.hpp"
 #include "sim/verilated_text.hpp"
 #include "verilated.h"
 #if VM_TRACE_FST
@@ -195,20 +196,7 @@ void nic_node::drive_in(unsigned i, uint64_t now) {
 
 void nic_node::drive(uint64_t now) {
     Vmr_nic *t = top_.get();
-    const axi_to_unit &to = axi_.to;
-    t->m_axi_gmem_awready = to.awready;
-    t->m_axi_gmem_wready = to.wready;
-    t->m_axi_gmem_bvalid = to.bvalid;
-    t->m_axi_gmem_bid = to.bid;
-    t->m_axi_gmem_bresp = to.bresp;
-    t->m_axi_gmem_arready = to.arready;
-    t->m_axi_gmem_rvalid = to.rvalid;
-    if (to.rvalid) {
-        memcpy(t->m_axi_gmem_rdata.data(), to.rdata, BEAT);
-        t->m_axi_gmem_rid = to.rid;
-        t->m_axi_gmem_rresp = to.rresp;
-        t->m_axi_gmem_rlast = to.rlast;
-    }
+    axi_inputs(t, axi_.to);
     for (unsigned i = 0; i < 3; i++)
         drive_in(i, now);
     *ports_[3].ready = !cable_ || !open_[0].empty() || now + 1 >= mr_switch_ready(cable_, index_);
@@ -219,21 +207,7 @@ void nic_node::drive(uint64_t now) {
 
 void nic_node::cycle(uint64_t now) {
     Vmr_nic *t = top_.get();
-    axi_from_unit from;
-    from.awvalid = t->m_axi_gmem_awvalid;
-    from.awid = t->m_axi_gmem_awid;
-    from.awaddr = t->m_axi_gmem_awaddr;
-    from.awlen = t->m_axi_gmem_awlen;
-    from.wvalid = t->m_axi_gmem_wvalid;
-    from.wdata = t->m_axi_gmem_wdata.data();
-    from.wstrb = t->m_axi_gmem_wstrb;
-    from.wlast = t->m_axi_gmem_wlast;
-    from.bready = t->m_axi_gmem_bready;
-    from.arvalid = t->m_axi_gmem_arvalid;
-    from.arid = t->m_axi_gmem_arid;
-    from.araddr = t->m_axi_gmem_araddr;
-    from.arlen = t->m_axi_gmem_arlen;
-    from.rready = t->m_axi_gmem_rready;
+    axi_from_unit from = axi_outputs(t);
     quiet_++;
     if (from.awvalid || from.wvalid || from.arvalid)
         quiet_ = 0;
