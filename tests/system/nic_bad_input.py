@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import files  # noqa: E402
 from harness import Place, main, refuse, run, succeed  # noqa: E402
-from nic import frame as f, pcap, replay, traffic  # noqa: E402
+from nic import frame as f, pcap, traffic  # noqa: E402
 
 rng = files.seeded()
 WORLD = traffic.World(rng)

@@ -13,7 +13,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import files  # noqa: E402
 from harness import Place, have, main, succeed_json  # noqa: E402
-from nic import arith, frame as f, model, pcap, replay, traffic  # noqa: E402
+from nic import arith, frame as f, model, pcap, replay  # noqa: E402
 
 rng = files.seeded()
 TESTS = []

@@ -6,13 +6,12 @@ frames of a long case, all of a short one.
 """
 import itertools
 import os
-import random
 import struct
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import files  # noqa: E402
-from harness import Place, Skip, have, main, refuse, succeed_json  # noqa: E402
+from harness import Place, Skip, have, main, succeed_json  # noqa: E402
 from nic import cases, frame as f, model, pcap, replay, traffic  # noqa: E402
 
 rng = files.seeded()
@@ -257,7 +256,7 @@ def empty_is_the_identity():
     """A shard with nothing in it, on either side, of either base: the bits are those of the others alone."""
     world = traffic.World(rng)
     for dtype in traffic.FLOATS:
-        t, wanted = replay.Traffic(), []
+        t = replay.Traffic()
         for request in range(0, 200, 5):
             heads, dim, natural = rng.choice((1, 5, 7)), rng.choice((1, 5, 46)), rng.choice((0, f.NATURAL))
             h = f.header(f.PARTIAL, job=0xFFFF, dtype=dtype, heads=heads, dim=dim, flags=natural)

@@ -7,7 +7,6 @@ import array
 import decimal
 import math
 import struct
-import sys
 
 from . import frame as f
 
@@ -26,12 +25,8 @@ SHAPE = {f.BF16: (8, -126, (2 - 2.0 ** -7) * 2.0 ** 127), f.FP16: (11, -14, 6550
 def unpack(dtype, data):
     """Numbers of a big-endian vector."""
     if dtype == f.BF16:
-        words = array.array("H", data)
-        wide = array.array("I", words)
-        if sys.byteorder == "little":
-            words.byteswap()
-        wide = array.array("I", [w << 16 for w in words])
-        return array.array("f", wide.tobytes()).tolist()
+        words = struct.unpack(">%dH" % (len(data) // 2), data)
+        return array.array("f", array.array("I", [w << 16 for w in words]).tobytes()).tolist()
     return list(struct.unpack(">%d%s" % (len(data) // f.SIZE[dtype], {f.FP16: "e", f.FP32: "f", f.INT32: "i"}[dtype]),
                               data))
 

@@ -1,6 +1,5 @@
 """Worlds, and the frames that are sent through them."""
 import math
-import random
 import struct
 
 from . import arith, frame as f, model
