@@ -17,7 +17,8 @@ size_t mr_kv_next_source(mr_kv_sources *s, mr_kv_set where, mr_kv_set members) {
         if (s->sent[n] < s->sent[best])
             best = n;
     }
-    s->sent[best] += (uint64_t)__builtin_popcountll(members & ~where);
+    uint64_t lack = (uint64_t)__builtin_popcountll(members & ~where);
+    s->sent[best] += lack ? lack : 1; /* nothing travels, but there it is pinned */
     return best;
 }
 

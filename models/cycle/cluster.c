@@ -66,7 +66,7 @@ typedef struct {
     size_t flow_room;
     uint32_t unused_flow;
     uint32_t *no_room;
-    size_t no_rooms, waiting;
+    size_t no_rooms, waiting, admitted; /* admitted: and not yet finished */
     uint64_t now, first_arrival;
     uint64_t step_tokens;
     uint64_t block_wire, token_wire, query_wire, partial_wire, wide_wire;
@@ -323,6 +323,7 @@ static void finished(sim *s, uint32_t r) {
     free(j->read_at);
     j->read_at = j->shard_at = NULL;
     j->state = DONE;
+    s->admitted--;
     s->result->finished++;
     s->result->output_tokens += asked(s, r)->output;
     retry_no_room(s);
@@ -387,8 +388,11 @@ static void unpin_reused(sim *s, uint32_t r) {
         mr_store_unpin(s->store, j->shard_at[b], asked(s, r)->block[b]);
 }
 
+/* Pins what is reused and reserves the rest, or changes nothing. */
 static bool reserve_all(sim *s, uint32_t r) {
     job *j = &s->jobs[r];
+    pin_reused(s, r);
+    choose_homes(s, r);
     needs(s, r, j->reserved);
     for (size_t n = 0; n < s->c->nodes; n++) {
         bool ok = mr_store_reserve(s->store, n, j->reserved[n]);
@@ -397,6 +401,7 @@ static bool reserve_all(sim *s, uint32_t r) {
         if (!ok) {
             while (n--)
                 mr_store_release(s->store, n, j->reserved[n]);
+            unpin_reused(s, r);
             return false;
         }
     }
@@ -432,10 +437,13 @@ static bool admit(sim *s, uint32_t r) {
     for (size_t i = 0; i < j->base; i++)
         s->seen[j->plan.member[i]].backlog_ns = 0;
     s->c->policy->begin(&v, &q, &j->plan);
-    pin_reused(s, r);
-    choose_homes(s, r);
-    if (!reserve_all(s, r)) {
-        unpin_reused(s, r);
+    bool ok = reserve_all(s, r);
+    if (!ok && !s->admitted) { /* nobody will ever make room: do without what is cached */
+        j->plan.reuse = 0;
+        j->plan.ship = 0;
+        ok = reserve_all(s, r);
+    }
+    if (!ok) {
         if (j->state != NO_ROOM)
             s->no_room[s->no_rooms++] = r;
         j->state = NO_ROOM;
@@ -444,6 +452,7 @@ static bool admit(sim *s, uint32_t r) {
     j->context = mr_kv_reused_tokens(&v, &q, j->plan.reuse);
     j->fresh = q.tokens - j->context;
     j->state = READY;
+    s->admitted++;
     join(s, r, j->base);
     j->settled = (uint32_t)j->plan.count;
     s->result->reused_tokens += j->context;
