@@ -282,6 +282,6 @@ module nic_decide (
   end
 
   // Whole records come in; what is built from the rest is nic_emit's.
-  logic [1173:0] unused_records;
+  logic [1177:0] unused_records;
   assign unused_records = {meta_i, job_i, dir_i, h, since_newest};
 endmodule

@@ -118,7 +118,7 @@ module nic_dispatch (
     output logic [511:0]        ev_o,
     output logic                fate_valid_o,  // of a frame from the network
     output logic [5:0]          fate_o,
-    output logic [13:0]         fate_bytes_o,
+    output logic [15:0]         fate_bytes_o,  // 65,535 for longer frames
     output logic                host_valid_o,  // a frame from the host
     output logic                host_refused_o,
     output logic                work_valid_o,  // merged, reduced, released, retransmissions, time-outs
@@ -391,7 +391,7 @@ module nic_dispatch (
   end
 
   logic       d_frame_q, d_host_q;
-  logic [13:0] d_bytes_q;
+  logic [15:0] d_bytes_q;
   logic [7:0] d_opcode_q;
   always_ff @(posedge clk_i) begin
     if (fire) begin
@@ -402,7 +402,7 @@ module nic_dispatch (
       d_new_q <= !slot_hit;
       d_frame_q <= is_frame;
       d_host_q <= c_meta_q.src == nic_pkg::SRC_HOST;
-      d_bytes_q <= c_meta_q.bytes;
+      d_bytes_q <= c_meta_q.bytes[17:16] != 2'd0 ? 16'hFFFF : c_meta_q.bytes[15:0];
       d_opcode_q <= c_h.opcode;
     end
     if (!rst_ni) d_fire_q <= 1'b0;

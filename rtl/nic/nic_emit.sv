@@ -109,7 +109,7 @@ module nic_emit (
     raw.kind = nic_pkg::TX_RAW;
     raw.mem = meta_q.src;
     raw.buf_id = meta_q.buf_id;
-    raw.len = meta_q.bytes;
+    raw.len = meta_q.bytes[13:0];
     raw.rel = 1'b1;
 
     copy = '0;
@@ -220,6 +220,6 @@ module nic_emit (
       act_q.ev_opcode, act_q.ev_type};
 
   // What only nic_decide and nic_slots look at.
-  logic [969:0] unused_records;
+  logic [973:0] unused_records;
   assign unused_records = {act_q, meta_q, dir_q, row_q};
 endmodule

@@ -66,9 +66,9 @@ package nic_pkg;
   typedef struct packed {
     logic [1:0]   src;
     logic [9:0]   buf_id;
-    logic         nobuf;    // no buffer was free: the frame is gone, the fate is still to be found
+    logic         nobuf;    // no buffer was free, or none is large enough: the frame's bytes are gone
     logic [5:0]   fate;     // FATE_NONE, or what the parser found where it is not the end of it
-    logic [13:0]  bytes;    // of the raw frame
+    logic [17:0]  bytes;    // of the raw frame; more than a buffer holds only with nobuf
     logic [6:0]   mr_off;   // of the Millrace header in the raw frame
     logic [13:0]  pay_len;  // bytes after the Millrace header
     logic [15:0]  sum;      // ones' complement sum of those, folded, an odd byte padded with zero
@@ -76,7 +76,7 @@ package nic_pkg;
     logic [63:0]  pay0;     // the first 8 payload bytes, zero where there are none
     logic [47:0]  dst_mac;
   } meta_t;
-  localparam int unsigned META_W = 438; // bits of meta_t
+  localparam int unsigned META_W = 442; // bits of meta_t
 
   localparam logic [1:0] TX_RAW = 2'd0;    // the frame as it lies in its buffer
   localparam logic [1:0] TX_BUILD = 2'd1;  // new headers round a payload, once for each target

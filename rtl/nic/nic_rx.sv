@@ -4,7 +4,7 @@
 // Takes a beat every cycle whatever the frame's length, also lone beats back to back, and never waits. A
 // frame takes a buffer with its first beat; without one it is parsed all the same and nobuf tells dispatch.
 // Seven cycles from a frame's last beat in to meta_valid_o (the guard in front adds one). Beats that do not
-// fit the buffer are not stored: a frame of more than 144 beats that has no other fate is too_long.
+// fit the buffer are not stored: a frame of more than 144 beats gives its buffer back and counts as without one.
 // fate_valid_o pulses for a frame that ends here: its fate, or overrun when the FIFO is full; its buffer
 // is given back; fate_bytes_o is right up to 131,072. Frames of the own host (Src 2) that are addressed elsewhere, and with chain_i frames that are
 // not the own row's, have fate not_mine in their meta_t, and nothing else of the header is filled in.
@@ -130,7 +130,7 @@ module nic_rx #(
   );
 
   // ---- what becomes of it -------------------------------------------------------------------------
-  logic           passes, own_mac, goes_on, pushed, meta_ready;
+  logic           passes, own_mac, goes_on, pushed, stored, meta_ready;
   nic_pkg::meta_t meta;
   assign own_mac = own_i.valid && mac == own_i.mac;
   always_comb begin
@@ -138,18 +138,18 @@ module nic_rx #(
     if (Src == nic_pkg::SRC_HOST)
       passes = fate == nic_frame_pkg::FATE_NOT_MINE || fate == nic_frame_pkg::FATE_NOT_IP ||
                (!own_mac && (fate == nic_frame_pkg::FATE_BAD_IP_CHECKSUM || fate == nic_frame_pkg::FATE_FRAGMENT));
-    goes_on = end_valid && !end_bad && (passes || fate == nic_frame_pkg::FATE_NONE) && end_bytes <= Most;
+    goes_on = end_valid && !end_bad && (passes || fate == nic_frame_pkg::FATE_NONE);
+    stored = end_have && end_bytes <= Most;
     pushed = goes_on && meta_ready;
     fate_valid_o = end_valid && !end_bad && !pushed;
     fate_o = fate;
-    if (passes || fate == nic_frame_pkg::FATE_NONE) fate_o = nic_frame_pkg::FATE_TOO_LONG;
     if (goes_on) fate_o = nic_frame_pkg::FATE_OVERRUN;
-    drop_valid_o = end_valid && end_have && !pushed;
+    drop_valid_o = end_valid && end_have && !(pushed && stored);
   end
   assign fate_bytes_o = end_bytes;
   assign drop_buf_o = end_buf;
-  assign meta = {Src, end_buf, !end_have, passes ? nic_frame_pkg::FATE_NOT_MINE : nic_frame_pkg::FATE_NONE,
-                 end_bytes[13:0], mr_off, pay_len[13:0], sum, hdr, pay0, mac};
+  assign meta = {Src, end_buf, !stored, passes ? nic_frame_pkg::FATE_NOT_MINE : nic_frame_pkg::FATE_NONE,
+                 end_bytes, mr_off, pay_len[13:0], sum, hdr, pay0, mac};
 
   logic [$clog2(MetaDepth + 1)-1:0] waiting;
   mr_fifo #(.Width(nic_pkg::META_W), .Depth(MetaDepth)) u_metas (

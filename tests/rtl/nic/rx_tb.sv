@@ -25,7 +25,7 @@ module rx_tb #(
     output logic [9:0]   meta_buf_o,
     output logic         meta_nobuf_o,
     output logic [5:0]   meta_fate_o,
-    output logic [13:0]  meta_bytes_o,
+    output logic [17:0]  meta_bytes_o,
     output logic [6:0]   meta_mr_off_o,
     output logic [13:0]  meta_pay_len_o,
     output logic [15:0]  meta_sum_o,
