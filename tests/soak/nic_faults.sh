@@ -10,7 +10,7 @@ run() { # uri requests
     if out=$(MILLRACE_DRIVERS="$build/lib/millrace" MR_NIC_URI=$1 MR_NIC_REQUESTS=$2 \
         "$build/soak/nic_faults" 2>&1); then
         passed=$((passed + 1))
-        echo "$1: $(grep requests, <<< "$out" | tr '\n' ';')"
+        echo "$1: $(grep "figure:" <<< "$out" | tr '\n' ';')"
     else
         failed=$((failed + 1))
         echo "$1: $out"

@@ -46,6 +46,8 @@ def measured():
     s = r["sweep"]
     assert s["lost"] == 0 and s["in_beats_per_cycle"] == 1 and s["out_beats_per_cycle"] > 0.999, s
     assert s["frames"] == SWEEP * LENGTHS, s
+    for x in r["figures"]:
+        print("figure: %(name)s: %(figure).6g %(unit)s (asked: %(asked)s)" % x)
     print("sweep: %d frames, %.4f beats a cycle in, %.4f out" % (s["frames"], s["in_beats_per_cycle"],
                                                                 s["out_beats_per_cycle"]))
 
