@@ -4,9 +4,7 @@
 # Assertions are alive in both.
 SIM_NIC := $(SIM_LIBDIR)/libmr_sim_nic.so
 SIM_NIC_DEBUG := $(SIM_LIBDIR)/libmr_sim_nic_debug.so
-ifneq ($(and $(wildcard rtl/kernels/nic_kernel.sv),$(wildcard rtl/nic/nic_tx.sv),$(wildcard rtl/nic/nic_xbar.sv)),)
 ALL += $(SIM_NIC)
-endif
 
 SIM_NIC_SV := $(wildcard rtl/nic/*_pkg.sv) rtl/kernels/nic_kernel.sv
 SIM_NIC_DEPS := $(wildcard rtl/common/*.sv rtl/nic/*.sv) $(SIM_NIC_SV)
