@@ -13,6 +13,7 @@
 #include "host/nic/tables.h"
 #include "models/golden/nic.h"
 #include "sim/axi_memory.hpp"
+#include "sim/axi_pins.hpp"
 #include "tests/rtl/nic/frames.hpp"
 
 enum { BUCKET_BITS = 8, PAGES = 1024, NET0 = 0, NET1 = 1, HOST = 2 };
@@ -106,40 +107,13 @@ public:
 
     void cycle() {
         Vnic_kernel *t = top_.get();
-        mr_sim_impl::axi_from_unit from;
-        from.awvalid = t->m_axi_gmem_awvalid;
-        from.awid = t->m_axi_gmem_awid;
-        from.awaddr = t->m_axi_gmem_awaddr;
-        from.awlen = t->m_axi_gmem_awlen;
-        from.wvalid = t->m_axi_gmem_wvalid;
-        from.wdata = t->m_axi_gmem_wdata.data();
-        from.wstrb = t->m_axi_gmem_wstrb;
-        from.wlast = t->m_axi_gmem_wlast;
-        from.bready = t->m_axi_gmem_bready;
-        from.arvalid = t->m_axi_gmem_arvalid;
-        from.arid = t->m_axi_gmem_arid;
-        from.araddr = t->m_axi_gmem_araddr;
-        from.arlen = t->m_axi_gmem_arlen;
-        from.rready = t->m_axi_gmem_rready;
+        mr_sim_impl::axi_from_unit from = mr_sim_impl::axi_outputs(t);
         axi_.cycle(from);
         if (t->ap_rst_n)
             take();
         t->ap_clk = 1;
         t->eval();
-        const mr_sim_impl::axi_to_unit &to = axi_.to;
-        t->m_axi_gmem_awready = to.awready;
-        t->m_axi_gmem_wready = to.wready;
-        t->m_axi_gmem_bvalid = to.bvalid;
-        t->m_axi_gmem_bid = to.bid;
-        t->m_axi_gmem_bresp = to.bresp;
-        t->m_axi_gmem_arready = to.arready;
-        t->m_axi_gmem_rvalid = to.rvalid;
-        if (to.rvalid) {
-            memcpy(t->m_axi_gmem_rdata.data(), to.rdata, 64);
-            t->m_axi_gmem_rid = to.rid;
-            t->m_axi_gmem_rresp = to.rresp;
-            t->m_axi_gmem_rlast = to.rlast;
-        }
+        mr_sim_impl::axi_inputs(t, axi_.to);
         if (t->ap_rst_n)
             drive();
         t->ap_clk = 0;
@@ -468,11 +442,6 @@ public:
         LONGS_EQUAL(PAGES * 4096, bytes);
         MEMCMP_EQUAL(want, rtl.kv_memory(), next_page_ * 4096);
     }
-    Golden golden;
-    Rtl rtl;
-    World world;
-
-private:
     static std::string text_of(const Bytes &f) {
         char t[200];
         const size_t m = f.size() >= 74 ? 42 : 0;
@@ -483,6 +452,11 @@ private:
                  (unsigned)big(f, m + 28, 4));
         return t;
     }
+    Golden golden;
+    Rtl rtl;
+    World world;
+
+private:
     void compare_list(const std::vector<Bytes> &want, const std::vector<Bytes> &got,
                       const char *what, const char *where) {
         std::string text;

@@ -7,6 +7,9 @@ static uint64_t fresh() {
     return rng.next();
 }
 
+// The size of `make soak`.
+static bool full() { return getenv("MR_FULL") != nullptr; }
+
 TEST_GROUP(NicTop){};
 
 // One frame at a time: the next is sent when nothing of the last is on its way any more.
@@ -19,7 +22,9 @@ static void one_by_one(Pair &p, Traffic &t, unsigned frames) {
             for (const Bytes &sent : p.golden.out.port[port])
                 t.saw(sent);
         p.rtl.settle();
-        p.compare(("frame " + std::to_string(k)).c_str());
+        p.compare(("after frame " + std::to_string(k) + " from " + std::to_string(source) + ", " +
+                   Pair::text_of(f))
+                      .c_str());
     }
     p.compare_counters("at the end");
     p.compare_memory();
@@ -31,7 +36,7 @@ TEST(NicTop, every_kind_of_frame_one_by_one) {
         const World w = usual_world(rank);
         Pair p(seed + rank, w);
         Traffic t(seed + 1 + rank, w);
-        one_by_one(p, t, 700);
+        one_by_one(p, t, full() ? 50000 : 700);
     }
 }
 
@@ -42,7 +47,7 @@ TEST(NicTop, a_chain_passes_on_what_is_not_its_own) {
     Pair p(seed, w);
     Traffic t(seed + 1, w);
     t.damage = 40;
-    one_by_one(p, t, 200);
+    one_by_one(p, t, full() ? 20000 : 200);
 }
 
 int main(int argc, char **argv) { return bench_main(argc, argv); }
