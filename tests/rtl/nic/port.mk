@@ -15,3 +15,12 @@ SOAKS += soak-nic-port
 soak-nic-port: $(BUILD)/tests/rtl/nic/rx $(BUILD)/tests/rtl/nic/tx
 	MR_FUZZ_BYTES=$(or $(MR_FUZZ_BYTES),100000000) $(BUILD)/tests/rtl/nic/rx -n mutated_bytes
 	MR_TX_ADDRESSES=$(or $(MR_TX_ADDRESSES),1000) $(BUILD)/tests/rtl/nic/tx -n checksums_of_every_length
+
+BENCHES += bench-nic-port
+.PHONY: bench-nic-port
+bench-nic-port: $(addprefix $(BUILD)/tests/rtl/nic/,rx buf tx)
+	@echo "bench: the NIC's receiver, crossbar and transmitter, in cycles"
+	@$(BUILD)/tests/rtl/nic/rx -n latency | grep '^rx'
+	@$(BUILD)/tests/rtl/nic/buf -n stalled | grep '^xbar'
+	@$(BUILD)/tests/rtl/nic/tx -n latency | grep '^tx'
+SYNTHS += nic_rx nic_xbar nic_tx

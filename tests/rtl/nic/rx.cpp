@@ -514,7 +514,8 @@ TEST(rx, latency) {
     CHECK(worst <= 8);
 }
 
-// Cases 33, 37, 38 of the collected failures among others: padding, fragments, options, runts.
+// Cases 26, 29, 33, 37 and 38 of the collected failures among others: null beats and holes, frames
+// beyond a buffer, padding, fragments, options, runts.
 TEST(rx, bent_frames_have_the_fate_of_nic_md) {
     std::map<unsigned, uint64_t> seen;
     uint64_t beyond = 0;
