@@ -14,7 +14,7 @@
 enum { STUDY_MOST = 16 }; /* entries of a list in the file */
 
 typedef struct {
-    char *name, *file;
+    char *name, *file, *form;
     bool mooncake; /* else splitwise */
 } study_trace;
 

@@ -149,7 +149,6 @@ static int read_traces(const char *path, const json_t *v, study *s) {
         const char *key;
         json_t *value;
         study_trace *to = &s->trace[i];
-        char *form = NULL;
         if (!json_is_object(t))
             return cli_error(CLI_BAD_INPUT, "%s: traces: entry %zu is no object", path, i);
         s->traces = i + 1;
@@ -158,25 +157,24 @@ static int read_traces(const char *path, const json_t *v, study *s) {
             snprintf(name, sizeof name, "traces[%zu].%.32s", i, key);
             char **where = !strcmp(key, "name")   ? &to->name
                            : !strcmp(key, "file") ? &to->file
-                           : !strcmp(key, "form") ? &form
+                           : !strcmp(key, "form") ? &to->form
                                                   : NULL;
             if (!where)
                 return cli_error(CLI_BAD_INPUT, "%s: %s: unknown key", path, name);
             if ((code = text(path, name, value, where)) != CLI_OK)
                 return code;
         }
-        if (!to->name || !to->file || !form)
+        if (!to->name || !to->file || !to->form)
             code = cli_error(CLI_BAD_INPUT, "%s: traces[%zu].%s: missing", path, i,
                              !to->name   ? "name"
                              : !to->file ? "file"
                                          : "form");
-        else if (strcmp(form, "mooncake") != 0 && strcmp(form, "splitwise") != 0)
+        else if (strcmp(to->form, "mooncake") != 0 && strcmp(to->form, "splitwise") != 0)
             code = cli_error(CLI_BAD_INPUT,
                              "%s: traces[%zu].form: %.32s is neither mooncake nor splitwise", path,
-                             i, form);
+                             i, to->form);
         else
-            to->mooncake = !strcmp(form, "mooncake");
-        free(form);
+            to->mooncake = !strcmp(to->form, "mooncake");
     }
     return code;
 }
@@ -291,6 +289,7 @@ void study_free(study *s) {
     for (size_t i = 0; i < s->traces; i++) {
         free(s->trace[i].name);
         free(s->trace[i].file);
+        free(s->trace[i].form);
     }
     for (size_t i = 0; i < s->policies; i++)
         free(s->policy[i]);

@@ -60,7 +60,8 @@ static void draw(FILE *f, const picture *p) {
             "<figure><svg viewBox=\"0 0 %d %d\" width=\"%d\" role=\"img\" aria-label=\"%s\">\n"
             "<text x=\"%d\" y=\"18\" class=\"t\">%s</text>\n",
             WIDTH, HEIGHT, WIDTH, p->title, LEFT, p->title);
-    for (double v = y0; v <= y1 * 1.01; v *= 10) {
+    for (int i = 0; i <= (int)lround(log10(y1 / y0)); i++) {
+        double v = y0 * pow(10, i);
         double y = place(v, y0, y1, bottom, TOP);
         tick(v, text, sizeof text);
         fprintf(f,
@@ -68,7 +69,8 @@ static void draw(FILE *f, const picture *p) {
                 "<text x=\"%d\" y=\"%.1f\" class=\"y\">%s</text>\n",
                 LEFT, right, y, y, LEFT - 6, y + 4, text);
     }
-    for (double v = x0; v <= x1 * 1.01; v *= 2) {
+    for (int i = 0; i <= (int)lround(log2(x1 / x0)); i++) {
+        double v = fmin(x0 * exp2(i), x1);
         double x = place(v, x0, x1, LEFT, right);
         tick(v, text, sizeof text);
         fprintf(f, "<text x=\"%.1f\" y=\"%.0f\" class=\"x\">%s</text>\n", x, bottom + 16, text);
