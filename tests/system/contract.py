@@ -97,7 +97,8 @@ def version_and_help_from_any_folder():
         for command in (MILLRACE, link):
             r = subprocess.run([command, "--version"], cwd=str(p.path), stdout=subprocess.PIPE, check=True)
             assert r.stdout.startswith(b"millrace ") and r.stdout.count(b"\n") == 1
-    for words in ([], ["run", "lm"], ["rgu", "tile"], ["rgu", "apply"], ["rgu", "fit"], ["zoo", "eval"], ["devices"]):
+    for words in ([], ["run", "lm"], ["rgu", "tile"], ["rgu", "apply"], ["rgu", "fit"], ["zoo", "eval"], ["devices"],
+                  ["nic", "study"]):
         out, err = succeed(*words, "--help")
         assert b"Usage: millrace" in out and not err
 
