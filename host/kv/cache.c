@@ -230,8 +230,7 @@ typedef struct {
 } seen;
 
 static const mr_kv_view *look(const mr_kv_cache *c, seen *s) {
-    s->view = (mr_kv_view){
-        .nodes = c->o.nodes, .group = c->o.nodes, .node = s->node, .costs = c->o.costs};
+    s->view = (mr_kv_view){.nodes = c->o.nodes, .node = s->node, .costs = c->o.costs};
     for (size_t n = 0; n < c->o.nodes; n++) {
         const node *from = &c->node[n];
         s->view.free |= (mr_kv_set)1 << n;

@@ -54,7 +54,6 @@ typedef struct {
 
 typedef struct {
     size_t nodes;   /* 1 .. MR_KV_NODES */
-    size_t group;   /* nodes a switch */
     size_t waiting; /* requests whose prompt has not begun */
     mr_kv_set free; /* nodes that have no prompt to compute */
     const mr_kv_node *node;

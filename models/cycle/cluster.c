@@ -173,7 +173,6 @@ static mr_kv_view view_of(sim *s) {
     }
     return (mr_kv_view){.nodes = s->c->nodes,
                         .free = free,
-                        .group = s->c->group,
                         .waiting = s->waiting,
                         .node = s->seen,
                         .costs = &s->costs};

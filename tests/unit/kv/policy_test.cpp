@@ -51,7 +51,6 @@ TEST_GROUP(Policy) {
         }
         view = {};
         view.nodes = 4;
-        view.group = 32;
         view.waiting = 1;
         view.free = 15;
         view.node = node;
