@@ -19,7 +19,8 @@ mr_nic_place placed(uint16_t layer, uint32_t block, uint32_t bytes, uint8_t owne
     p.bytes = bytes;
     p.owner = owner;
     p.count = (uint8_t)replicas.size();
-    memcpy(p.replicas, replicas.data(), replicas.size());
+    for (size_t i = 0; i < replicas.size(); i++)
+        p.replicas[i] = replicas[i];
     return p;
 }
 
