@@ -89,6 +89,7 @@ nic_node::nic_node(const mr_nic_link_options &o, unsigned index, mr_switch *cabl
         cycle(0);
     }
     axi_.reset();
+    drive(0);
     top_->ap_rst_n = 1;
     forget_streams();
 }
@@ -221,8 +222,7 @@ void nic_node::cycle(uint64_t now) {
     t->ap_clk = 1;
     ctx_->timeInc(1);
     eval();
-    if (t->ap_rst_n)
-        drive(now);
+    drive(now); // in reset too: inputs may have begun with noise
     t->ap_clk = 0;
     ctx_->timeInc(1);
     eval();
