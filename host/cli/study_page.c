@@ -72,7 +72,10 @@ static void draw(FILE *f, const picture *p) {
     for (int i = 0; i <= (int)lround(log2(x1 / x0)); i++) {
         double v = fmin(x0 * exp2(i), x1);
         double x = place(v, x0, x1, LEFT, right);
-        tick(v, text, sizeof text);
+        if (v >= 1024) /* tokens */
+            snprintf(text, sizeof text, "%.4gKi", v / 1024);
+        else
+            tick(v, text, sizeof text);
         fprintf(f, "<text x=\"%.1f\" y=\"%.0f\" class=\"x\">%s</text>\n", x, bottom + 16, text);
     }
     fprintf(f,
@@ -82,7 +85,9 @@ static void draw(FILE *f, const picture *p) {
     for (size_t i = 0; i < p->count; i++) {
         const line *l = &p->lines[i];
         const char *colour = colours[i % (sizeof colours / sizeof colours[0])];
-        fprintf(f, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\" points=\"", colour);
+        /* dashes, so that a line on another does not hide it */
+        fprintf(f, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s points=\"", colour,
+                i ? " stroke-dasharray=\"9 5\"" : "");
         for (size_t k = 0; k < l->n; k++)
             fprintf(f, "%.1f,%.1f ", place(l->x[k], x0, x1, LEFT, right),
                     place(l->y[k], y0, y1, bottom, TOP));
