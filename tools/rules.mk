@@ -53,6 +53,9 @@ $(LIBVERILATED): $(addprefix $(BUILD)/obj/verilated/,verilated.o verilated_threa
 VERILATOR_FLAGS = -Wall --assert --trace-fst --x-initial unique \
 	--x-assign unique -Irtl/common -Irtl/rgu -Irtl/nic
 
+# How a simulated module is compiled for its test; one that is large lowers it for its own target.
+RTL_OPT := -O2
+
 # A module under test: $(eval $(call rtl_test,name,top module,SystemVerilog files (packages first),
 #   C++ bench files,libraries,more Verilator flags)). The bench includes "V<top>.h" and has main().
 define rtl_test
@@ -63,7 +66,7 @@ $(BUILD)/verilated/$(1)/V$(2)__ALL.a: $(3)
 	@$$(VERILATOR) --cc $$(VERILATOR_FLAGS) $(6) --top-module $(2) --Mdir $$(@D) $(3) > /dev/null
 	@tools/sv-depends $$@ $$(@D)/V$(2)__ver.d > $$(@D)/rebuild.dep
 	@$$(MAKE) --no-print-directory -s -C $$(@D) -f V$(2).mk V$(2)__ALL.a CXX="$$(CXX)" \
-		OPT_FAST="-O2 -fPIC" OPT_SLOW="-O0 -fPIC" OPT_GLOBAL="-O2" > /dev/null
+		OPT_FAST="$$(RTL_OPT) -fPIC" OPT_SLOW="-O0 -fPIC" OPT_GLOBAL="-O2" > /dev/null
 $(BUILD)/tests/$(1): $(4) $(BUILD)/verilated/$(1)/V$(2)__ALL.a $(LIBVERILATED) $(5)
 	@mkdir -p $$(@D)
 	@echo "  LINK  $$@"

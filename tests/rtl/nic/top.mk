@@ -6,6 +6,7 @@ NIC_TOP_LIBS := $(call objs,host/nic/tables.c host/core/error.c sim/axi_memory.c
 # A small directory and memory: a model begins with all its registers as noise.
 $(eval $(call rtl_test,rtl/nic/top,nic_kernel,$(NIC_TOP_SV),$(NIC_TOP_T)/top.cpp $(NIC_TOP_T)/rate.cpp $(NIC_TOP_T)/fault.cpp,$(NIC_TOP_LIBS),\
 	-GBucketBits=8 -GPageBits=14 --output-split 20000 -CFLAGS -fno-var-tracking))
+$(BUILD)/verilated/rtl/nic/top/Vnic_kernel__ALL.a: RTL_OPT := -O1
 $(BUILD)/tests/rtl/nic/top: $(wildcard $(NIC_TOP_T)/*.hpp) tests/rtl/nic/frames.hpp tests/rtl/common/bench.hpp
 
 # Rates and latencies at full size (about 65 million cycles), and the faults.
