@@ -94,8 +94,8 @@ static uint64_t wait_for(const sim *s, const job *j) {
 static bool fill_gap(sim *s, size_t n, uint64_t gap) {
     node *d = &s->nodes[n];
     const mr_machine *m = s->c->machine;
-    uint64_t base = mr_machine_decode_attention_ns(m, d->local_tokens) * 1000 + d->debt;
-    uint64_t decode = base + mr_machine_step_ns(m, d->actives, d->actives) * 1000;
+    uint64_t attention = mr_machine_decode_attention_ns(m, d->local_tokens);
+    uint64_t decode = mr_machine_step_ns(m, d->actives, d->actives, attention) * 1000 + d->debt;
     if (!d->actives || decode > gap)
         return false;
     mr_sim_begin_step(s, n, NONE, 0, 0);

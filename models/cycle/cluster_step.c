@@ -88,7 +88,8 @@ void mr_sim_begin_step(sim *s, size_t n, uint32_t part, uint64_t tokens, uint64_
     if (part != NONE && s->jobs[part].last_step && s->jobs[part].plan.root == n)
         sampled++;
     uint64_t hidden = mr_machine_decode_attention_ns(s->c->machine, d->local_tokens);
-    uint64_t ns = mr_machine_step_ns(s->c->machine, tokens + d->actives, sampled);
+    uint64_t ns =
+        mr_machine_step_ns(s->c->machine, tokens + d->actives, sampled, attention_ns + hidden);
     if (s->c->machine->degree > 1) {
         const mr_machine *m = s->c->machine;
         /* two all-reduces a layer; each of the GPUs sends 2 (T-1)/T of the activations */
@@ -104,7 +105,7 @@ void mr_sim_begin_step(sim *s, size_t n, uint32_t part, uint64_t tokens, uint64_
     d->end = UINT64_MAX;
     d->part = part;
     d->stepping = (uint32_t)d->actives;
-    d->compute = (ns + attention_ns + hidden) * 1000 + d->debt;
+    d->compute = ns * 1000 + d->debt;
     d->hidden = hidden * 1000;
     d->debt = d->far = 0;
     d->bulk_at = d->query_at = d->partial_at = 0;
@@ -262,7 +263,7 @@ static uint64_t part_tokens(const sim *s, uint32_t r, uint64_t *tokens) {
     size_t k = j->plan.count;
     uint64_t left = j->fresh - j->done, sum = 0;
     int64_t most = (int64_t)s->step_tokens, late[MR_KV_NODES], mean = 0;
-    int64_t token_ns = (int64_t)(mr_machine_step_ns(m, s->step_tokens, 0) / s->step_tokens) + 1;
+    int64_t token_ns = (int64_t)(mr_machine_step_ns(m, s->step_tokens, 0, 0) / s->step_tokens) + 1;
     for (size_t i = 0; i < k; i++) {
         const node *d = &s->nodes[j->plan.member[i]];
         late[i] = (int64_t)(mr_machine_decode_attention_ns(m, d->local_tokens) + d->debt / 1000);

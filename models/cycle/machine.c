@@ -12,14 +12,15 @@ uint64_t mr_machine_kv_bytes(const mr_machine *m) {
     return 2 * m->layers * m->kv_heads * m->head_dim * m->value_bytes;
 }
 
-uint64_t mr_machine_step_ns(const mr_machine *m, uint64_t tokens, uint64_t sampled) {
+uint64_t mr_machine_step_ns(const mr_machine *m, uint64_t tokens, uint64_t sampled,
+                            uint64_t attention_ns) {
     if (!tokens)
-        return 0;
+        return attention_ns;
     uint64_t ns = m->layers * m->layer_ns[tokens] + m->embed_ns[tokens] + m->head_ns[sampled];
     if (m->degree == 1)
-        return ns;
+        return ns + attention_ns;
     /* halves of the batch take turns at computing and reducing; the latency stays */
-    double compute = (double)ns / (double)m->degree;
+    double compute = (double)ns / (double)m->degree + (double)attention_ns;
     double reduce = m->reduce_ns_a_token * (double)tokens;
     return (uint64_t)((compute > reduce ? compute : reduce) + m->reduce_latency_ns + 0.5);
 }
@@ -51,7 +52,8 @@ uint64_t mr_machine_best_step(const mr_machine *m) {
 uint64_t mr_machine_prompt_ns(const mr_machine *m, uint64_t step, uint64_t tokens, uint64_t context,
                               uint64_t shipped, uint64_t members) {
     uint64_t whole = (tokens - 1) / (step * members), rest = tokens - whole * step * members;
-    return whole * mr_machine_step_ns(m, step, 0) +
-           mr_machine_step_ns(m, (rest + members - 1) / members, 1) +
-           mr_machine_prompt_attention_ns(m, tokens, context - shipped, members);
+    uint64_t attention = mr_machine_prompt_attention_ns(m, tokens, context - shipped, members);
+    uint64_t part = (uint64_t)((double)attention * (double)(step * members) / (double)tokens);
+    return whole * mr_machine_step_ns(m, step, 0, part) +
+           mr_machine_step_ns(m, (rest + members - 1) / members, 1, attention - whole * part);
 }

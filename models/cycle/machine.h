@@ -33,8 +33,10 @@ typedef struct {
 
 uint64_t mr_machine_kv_bytes(const mr_machine *m); /* a token */
 
-/* A step of `tokens` tokens, of which `sampled` give a next token; attention not included. */
-uint64_t mr_machine_step_ns(const mr_machine *m, uint64_t tokens, uint64_t sampled);
+/* A step of `tokens` tokens, of which `sampled` give a next token, and whose attention takes
+   `attention_ns`: that hides all-reduces as well as any other computing does. */
+uint64_t mr_machine_step_ns(const mr_machine *m, uint64_t tokens, uint64_t sampled,
+                            uint64_t attention_ns);
 
 /* The tokens of a step, up to step_tokens, at which the measured time a token is least. */
 uint64_t mr_machine_best_step(const mr_machine *m);

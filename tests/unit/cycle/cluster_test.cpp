@@ -79,7 +79,7 @@ TEST_GROUP(Cluster) {
         POINTERS_EQUAL(nullptr, mr_cluster_config_error(&c));
         CHECK_TRUE(mr_cluster_run(&c, nullptr, &o, ttft.data()));
     }
-    uint64_t step(uint64_t tokens) { return mr_machine_step_ns(&m, tokens, 0); }
+    uint64_t step(uint64_t tokens) { return mr_machine_step_ns(&m, tokens, 0, 0); }
 };
 
 TEST(Cluster, OnePromptThenOneTokenAStep) {

@@ -28,9 +28,10 @@ TEST_GROUP(Machine) {
 };
 
 TEST(Machine, AStep) {
-    LONGS_EQUAL(0, mr_machine_step_ns(&m, 0, 0));
-    LONGS_EQUAL(2 * 1070 + 7 + 0, mr_machine_step_ns(&m, 7, 0));
-    LONGS_EQUAL(2 * 1070 + 7 + 1500, mr_machine_step_ns(&m, 7, 3));
+    LONGS_EQUAL(0, mr_machine_step_ns(&m, 0, 0, 0));
+    LONGS_EQUAL(2 * 1070 + 7 + 0, mr_machine_step_ns(&m, 7, 0, 0));
+    LONGS_EQUAL(2 * 1070 + 7 + 1500, mr_machine_step_ns(&m, 7, 3, 0));
+    LONGS_EQUAL(2 * 1070 + 7 + 1500 + 40, mr_machine_step_ns(&m, 7, 3, 40));
 }
 
 TEST(Machine, Attention) {
@@ -69,7 +70,10 @@ TEST(Machine, TensorParallel) {
     LONGS_EQUAL(16000, mr_machine_prompt_attention_ns(&m, 10, 20, 1));
     m.reduce_latency_ns = 900;
     m.reduce_ns_a_token = 1;
-    LONGS_EQUAL((2 * 1070 + 7 + 500) / 4 + 1 + 900, mr_machine_step_ns(&m, 7, 1)); /* 661.75 */
+    LONGS_EQUAL((2 * 1070 + 7 + 500) / 4 + 1 + 900, mr_machine_step_ns(&m, 7, 1, 0)); /* 661.75 */
     m.reduce_ns_a_token = 200; /* the links are slower than the GPUs */
-    LONGS_EQUAL(7 * 200 + 900, mr_machine_step_ns(&m, 7, 1));
+    LONGS_EQUAL(7 * 200 + 900, mr_machine_step_ns(&m, 7, 1, 0));
+    /* attention hides the links too: 661.75 + 700 < 1,400 < 661.75 + 1,000 */
+    LONGS_EQUAL(7 * 200 + 900, mr_machine_step_ns(&m, 7, 1, 700));
+    LONGS_EQUAL(1662 + 900, mr_machine_step_ns(&m, 7, 1, 1000));
 }
