@@ -56,7 +56,16 @@ static bool pool_fits(const mr_kv_view *view, const mr_kv_request *r, const mr_k
     for (size_t n = 0; n < view->nodes; n++)
         room += ever ? view->node[n].capacity : room_of(&view->node[n]);
     const mr_kv_node *root = &view->node[plan->root];
-    return need <= room && r->output_blocks <= (ever ? root->capacity : room_of(root));
+    if (need > room || r->output_blocks > (ever ? root->capacity : room_of(root)))
+        return false;
+    /* a member also holds what others keep until the prompt has ended, unless it never could */
+    for (size_t i = 0; !ever && i < plan->count; i++) {
+        const mr_kv_node *n = &view->node[plan->member[i]];
+        size_t whole = r->blocks - plan->reuse + (n == root ? r->output_blocks : 0);
+        if (r->blocks + r->output_blocks <= n->capacity && whole > room_of(n))
+            return false;
+    }
+    return true;
 }
 
 /* Blocks that must find room: new ones in equal shares, all of them where decode wants them. */
@@ -425,6 +434,7 @@ const mr_kv_policy mr_kv_no_replication = {
     .homes = homes_pool,
     .keep = keep_none,
     .drain = drain_never,
+    .replicas_go_first = true,
     .spread = spread_none,
 };
 
@@ -439,6 +449,7 @@ const mr_kv_policy mr_kv_convert = {
     .homes = homes_members,
     .keep = keep_none,
     .drain = drain_never,
+    .replicas_go_first = true,
     .spread = spread_none,
 };
 
@@ -454,6 +465,7 @@ const mr_kv_policy mr_kv_ring = {
     .homes = homes_members,
     .keep = keep_none,
     .drain = drain_never,
+    .replicas_go_first = true,
     .spread = spread_none,
 };
 
@@ -469,6 +481,7 @@ const mr_kv_policy mr_kv_prefix_cache = {
     .homes = homes_members,
     .keep = keep_all,
     .drain = drain_never,
+    .replicas_go_first = true,
     .spread = spread_none,
 };
 

@@ -163,19 +163,43 @@ static void unpin_reused(sim *s, uint32_t r) {
         mr_store_unpin(s->store, j->shard_at[b], mr_sim_asked(s, r)->block[b]);
 }
 
+/*
+ * What a member of a sharded prompt must hold besides its own until the prompt has ended: what it
+ * pulls, what the other members compute, and what others keep. A prompt that no node could hold in
+ * this way passes layer by layer, and a layer is not counted.
+ */
+static void works_with(sim *s, uint32_t r, uint32_t *working) {
+    job *j = &s->jobs[r];
+    size_t blocks = mr_sim_blocks_of(s, r);
+    memset(working, 0, s->c->nodes * sizeof *working);
+    if (s->c->policy->layout != MR_KV_SHARDED ||
+        blocks + mr_sim_output_blocks(s, r) > s->c->capacity)
+        return;
+    for (size_t i = 0; i < j->plan.count; i++) {
+        size_t m = j->plan.member[i];
+        for (size_t b = 0; b < blocks; b++) {
+            bool here = j->shard_at[b] == m ||
+                        mr_store_where(s->store, mr_sim_asked(s, r)->block[b]) >> m & 1;
+            bool shipped = b < j->plan.reuse && j->plan.ship >> j->shard_at[b] & 1;
+            working[m] += !here && !shipped;
+        }
+    }
+}
+
 /* Pins what is reused and reserves the rest, or changes nothing. */
 static bool reserve_all(sim *s, uint32_t r) {
     job *j = &s->jobs[r];
     pin_reused(s, r);
     choose_homes(s, r);
     needs(s, r, j->reserved);
+    works_with(s, r, j->working);
     for (size_t n = 0; n < s->c->nodes; n++) {
-        bool ok = mr_store_reserve(s->store, n, j->reserved[n]);
-        while (!ok && s->c->policy->replicas_go_first && drain(s, n))
-            ok = mr_store_reserve(s->store, n, j->reserved[n]);
+        bool ok = mr_store_reserve(s->store, n, j->reserved[n] + j->working[n]);
+        while (!ok && drain(s, n))
+            ok = mr_store_reserve(s->store, n, j->reserved[n] + j->working[n]);
         if (!ok) {
             while (n--)
-                mr_store_release(s->store, n, j->reserved[n]);
+                mr_store_release(s->store, n, j->reserved[n] + j->working[n]);
             unpin_reused(s, r);
             return false;
         }
@@ -381,6 +405,8 @@ void mr_sim_prompt_done(sim *s, uint32_t r) {
     j->generated = 1;
     if (s->ttft)
         s->ttft[r] = (s->now - j->arrival) / 1000;
+    for (size_t n = 0; n < s->c->nodes; n++)
+        mr_store_release(s->store, n, j->working[n]);
     switch (s->c->policy->layout) {
     case MR_KV_AT_ROOT:
         settle_at_root(s, r);

@@ -27,7 +27,7 @@ typedef struct {
     uint64_t shipped_tokens;
     bool last_step;
     uint8_t *read_at, *shard_at; /* [blocks] in decode: read from; where a copy stays in any case */
-    uint32_t reserved[MR_KV_NODES];
+    uint32_t reserved[MR_KV_NODES], working[MR_KV_NODES]; /* working: until the prompt has ended */
 } job;
 
 typedef struct {
