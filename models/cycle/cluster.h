@@ -17,8 +17,8 @@
  *    what the root holds itself hides that. The holders' attention delays their own next step.
  *  - Blocks can be reused by others when the prompt that computes them has ended.
  *  - Room for the whole output is reserved when a prompt starts; one that finds no room waits.
- *    A member of a sharded prompt also reserves what it must hold for a while: what it pulls and
- * what the other members compute, until the first token.
+ *    A member of a sharded prompt also reserves what it must hold for a while: what it pulls
+ *    and what the other members compute, until the first token.
  *
  * Deterministic: integers and one order of events; floating point only in durations.
  */
