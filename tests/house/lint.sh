@@ -19,6 +19,7 @@ tree() { # a clean small tree
     mkdir -p "$dir/t/rtl/common" "$dir/t/host" "$dir/t/docs"
     cd "$dir/t" || exit 1
     cp -r "$root/tools" "$root/.clang-format" "$root/.clang-tidy" .
+    rm -r tools/wireshark # generated, from a source that this tree has not
     cat > rtl/common/mr_good.sv << 'SV'
 // One register.
 module mr_good (
