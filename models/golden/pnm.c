@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A chip of the near-memory unit: groups that take turns with their lists. */
+#include "models/golden/pnm.h"
+
+#include <stdlib.h>
+
+#include "models/golden/pnm_internal.h"
+
+enum { MATRIX_SIDE, VECTOR_SIDE };
+/* What became of a group's turn. */
+enum { STEPPED, WAITS, FINISHED, FAILED };
+
+uint64_t mr_pnm_field(const uint8_t desc[MR_PNM_DESC_BYTES], unsigned lsb, unsigned bits) {
+    uint64_t value = 0;
+    for (unsigned i = 0, end = lsb % 8 + bits; i * 8 < end && i < 8; i++)
+        value |= (uint64_t)desc[lsb / 8 + i] << (8 * i);
+    value >>= lsb % 8;
+    return bits == 64 ? value : value & ((1ull << bits) - 1);
+}
+
+/* ---- A chip -----------------------------------------------------------------------------------
+ */
+
+static bool make_tables(mr_pnm_chip *chip, mr_pnm_gen gen, unsigned cut) {
+    mr_pnm_mult_mode mode = mr_pnm_mult_default();
+    uint16_t *t = malloc(sizeof *t * MR_PNM_TABLE);
+    bool ok = t != NULL;
+    for (int kind = MR_PNM_SPLIT; ok && kind <= MR_PNM_EXACT; kind++)
+        for (unsigned log = 2; ok && log <= 8; log++) {
+            mode.kind = (mr_pnm_kind)kind;
+            mode.gen = kind == MR_PNM_SPLIT ? gen : MR_PNM_UNARY;
+            mode.cut = kind == MR_PNM_SPLIT ? cut : 0;
+            mode.stream = 1u << log;
+            uint16_t *to = chip->table[kind][log] = malloc(sizeof *to * MR_PNM_TABLE);
+            ok = to && mr_pnm_mult_table(&mode, t) == 0;
+            for (unsigned i = 0; ok && i < MR_PNM_TABLE; i++)
+                to[i % 128 * 128 + i / 128] = t[i];
+        }
+    free(t);
+    return ok;
+}
+
+mr_pnm_chip *mr_pnm_chip_create(mr_pnm_gen gen, unsigned cut, bool wide) {
+    if (gen != MR_PNM_UNARY && gen != MR_PNM_CENTRED)
+        return NULL;
+    mr_pnm_chip *chip = calloc(1, sizeof *chip);
+    if (!chip)
+        return NULL;
+    size_t acts = (size_t)MR_PNM_ACT_COLUMNS * WORDS, weights = (size_t)MR_PNM_MAX_KC * WORDS;
+    chip->wide = wide;
+    chip->groups = calloc(MR_PNM_GROUPS, sizeof *chip->groups);
+    chip->codes = malloc(acts * sizeof *chip->codes);
+    chip->operands = malloc((acts + weights) * sizeof *chip->operands);
+    chip->wide_x = malloc(acts * sizeof *chip->wide_x);
+    bool ok = chip->groups && chip->codes && chip->operands && chip->wide_x &&
+              make_tables(chip, gen, cut);
+    for (unsigned g = 0; ok && g < MR_PNM_GROUPS; g++) {
+        pnm_group *group = &chip->groups[g];
+        if (wide)
+            group->wide = calloc(PES, sizeof *group->wide);
+        else
+            group->bank = calloc(PES, sizeof *group->bank);
+        ok = group->wide || group->bank;
+    }
+    if (ok)
+        return chip;
+    mr_pnm_chip_destroy(chip);
+    return NULL;
+}
+
+void mr_pnm_chip_destroy(mr_pnm_chip *chip) {
+    if (!chip)
+        return;
+    for (unsigned g = 0; chip->groups && g < MR_PNM_GROUPS; g++) {
+        free(chip->groups[g].bank);
+        free(chip->groups[g].wide);
+    }
+    for (unsigned kind = 0; kind < 3; kind++)
+        for (unsigned log = 0; log < 9; log++)
+            free(chip->table[kind][log]);
+    free(chip->groups);
+    free(chip->codes);
+    free(chip->operands);
+    free(chip->wide_x);
+    free(chip);
+}
+
+uint32_t *mr_pnm_chip_row(mr_pnm_chip *chip, unsigned group, unsigned row) {
+    return chip->groups[group].scratch[row];
+}
+
+uint16_t *mr_pnm_chip_column(mr_pnm_chip *chip, unsigned group, unsigned pe, unsigned col) {
+    return chip->groups[group].bank[pe][col];
+}
+
+uint8_t mr_pnm_chip_wreg(const mr_pnm_chip *chip, unsigned group, unsigned reg) {
+    return chip->groups[group].wreg[reg];
+}
+
+/* ---- Descriptors that move data ---------------------------------------------------------------
+ */
+
+/* Host memory of `bytes` at `addr`, or NULL. */
+static uint8_t *reach(const mr_pnm_memory *memory, uint64_t addr, uint64_t bytes) {
+    if (addr < memory->base || addr - memory->base > memory->bytes ||
+        memory->bytes - (addr - memory->base) < bytes)
+        return NULL;
+    return memory->data + (addr - memory->base);
+}
+
+/* LOAD, STORE and WLOAD have the same layout. */
+static uint64_t address(const pnm_group *g, const uint8_t *d) {
+    return FIELD(d, LOAD_ADDR) + (uint64_t)g->iteration * FIELD(d, LOAD_STEP);
+}
+
+static unsigned move(pnm_group *g, const mr_pnm_memory *memory, const uint8_t *d) {
+    uint64_t rows = FIELD(d, LOAD_ROWS), bytes = rows * sizeof g->scratch[0];
+    uint8_t *at = reach(memory, address(g, d), bytes);
+    uint32_t *row = g->scratch[FIELD(d, LOAD_ROW)];
+    if (d[0] == MR_PNM_DESC_LOAD) {
+        if (!at)
+            return MR_PNM_ERR_READ;
+        memcpy(row, at, bytes);
+    } else {
+        if (!at)
+            return MR_PNM_ERR_WRITE;
+        memcpy(at, row, bytes);
+    }
+    return MR_PNM_ERR_OK;
+}
+
+static unsigned load_weights(const mr_pnm_chip *chip, pnm_group *g, const mr_pnm_memory *memory,
+                             const uint8_t *d) {
+    size_t columns = FIELD(d, WLOAD_COLUMNS), col = FIELD(d, WLOAD_COL);
+    size_t bytes = chip->wide ? sizeof g->wide[0][0] : sizeof g->bank[0][0];
+    const uint8_t *at = reach(memory, address(g, d), (uint64_t)columns * PES * bytes);
+    if (!at)
+        return MR_PNM_ERR_READ;
+    for (size_t c = 0; c < columns; c++)
+        for (size_t pe = 0; pe < PES; pe++, at += bytes)
+            memcpy(chip->wide ? (void *)g->wide[pe][col + c] : (void *)g->bank[pe][col + c], at,
+                   bytes);
+    return MR_PNM_ERR_OK;
+}
+
+static unsigned send(mr_pnm_chip *chip, const pnm_group *g, const uint8_t *d) {
+    pnm_group *to = &chip->groups[FIELD(d, SEND_GROUP)];
+    memmove(to->scratch[FIELD(d, SEND_TO)], g->scratch[FIELD(d, SEND_ROW)],
+            FIELD(d, SEND_ROWS) * sizeof g->scratch[0]);
+    uint32_t *semaphore = &to->semaphore[FIELD(d, SEND_SEM)];
+    if (*semaphore == 65535)
+        return MR_PNM_ERR_SEMAPHORE;
+    ++*semaphore;
+    return MR_PNM_ERR_OK;
+}
+
+/* ---- Programs ---------------------------------------------------------------------------------
+ */
+
+static int side_of(const uint8_t *d) {
+    return d[0] == MR_PNM_DESC_MATVEC || d[0] == MR_PNM_DESC_WSTORE || d[0] == MR_PNM_DESC_WLOAD
+               ? MATRIX_SIDE
+               : VECTOR_SIDE;
+}
+
+/* The overlap flag says that rows are disjoint from those of the other side's last descriptor. */
+static void watch_overlap(mr_pnm_chip *chip, unsigned index, const uint8_t *d) {
+    pnm_group *g = &chip->groups[index];
+    int side = side_of(d), other = 1 - side;
+    bool overlaps =
+        (d[0] == MR_PNM_DESC_MATVEC || d[0] == MR_PNM_DESC_WSTORE || d[0] == MR_PNM_DESC_VEC) &&
+        FIELD(d, VEC_OVERLAP);
+    if (!overlaps) {
+        g->flies[other] = false;
+    } else if (g->flies[other] && !chip->result->hazard) {
+        pnm_rows mine, its;
+        pnm_rows_of(d, &mine);
+        pnm_rows_of(g->in_flight[other], &its);
+        if (pnm_rows_meet(&mine, &its)) {
+            chip->result->hazard = true;
+            chip->result->hazard_group = index;
+            chip->result->hazard_index = g->pc;
+        }
+    }
+    memcpy(g->in_flight[side], d, MR_PNM_DESC_BYTES);
+    g->flies[side] = true;
+}
+
+/* Whether every group of the barrier stands at the same one; then all go on. */
+static bool barrier(mr_pnm_chip *chip, pnm_group *g, uint32_t groups) {
+    g->barrier = groups;
+    for (unsigned i = 0; i < MR_PNM_GROUPS; i++)
+        if (groups >> i & 1 && chip->groups[i].barrier != groups)
+            return false;
+    for (unsigned i = 0; i < MR_PNM_GROUPS; i++)
+        if (groups >> i & 1) {
+            chip->groups[i].barrier = 0;
+            if (&chip->groups[i] != g)
+                chip->groups[i].pc++;
+        }
+    return true;
+}
+
+static int control(mr_pnm_chip *chip, pnm_group *g, const uint8_t *d) {
+    g->flies[MATRIX_SIDE] = g->flies[VECTOR_SIDE] = false;
+    if (d[0] == MR_PNM_DESC_WAIT) {
+        uint32_t *semaphore = &g->semaphore[FIELD(d, WAIT_SEM)];
+        uint32_t count = (uint32_t)FIELD(d, WAIT_COUNT);
+        if (*semaphore < count)
+            return WAITS;
+        *semaphore -= count;
+    } else if (d[0] == MR_PNM_DESC_BARRIER) {
+        if (!barrier(chip, g, (uint32_t)FIELD(d, BARRIER_GROUPS)))
+            return WAITS;
+    } else {
+        if (g->iteration + 1 < FIELD(d, LOOP_COUNT)) {
+            g->iteration++;
+            g->pc = (uint32_t)FIELD(d, LOOP_TARGET);
+            return STEPPED;
+        }
+        g->iteration = 0;
+    }
+    g->pc++;
+    return STEPPED;
+}
+
+static unsigned execute(mr_pnm_chip *chip, pnm_group *g, const mr_pnm_memory *memory,
+                        const uint8_t *d) {
+    switch (d[0]) {
+    case MR_PNM_DESC_LOAD:
+    case MR_PNM_DESC_STORE:
+        return move(g, memory, d);
+    case MR_PNM_DESC_WLOAD:
+        return load_weights(chip, g, memory, d);
+    case MR_PNM_DESC_MATVEC:
+        pnm_matvec(chip, g, d);
+        return MR_PNM_ERR_OK;
+    case MR_PNM_DESC_WSTORE:
+        pnm_wstore(chip, g, d);
+        return MR_PNM_ERR_OK;
+    case MR_PNM_DESC_VEC:
+        pnm_vec(chip, g, d);
+        return MR_PNM_ERR_OK;
+    default:
+        return send(chip, g, d);
+    }
+}
+
+static int step(mr_pnm_chip *chip, unsigned index, const mr_pnm_memory *memory,
+                const mr_pnm_prog *prog) {
+    pnm_group *g = &chip->groups[index];
+    mr_pnm_result *result = chip->result;
+    if (g->pc >= prog->count)
+        return FINISHED;
+    const uint8_t *d =
+        reach(memory, prog->addr + (uint64_t)g->pc * MR_PNM_DESC_BYTES, MR_PNM_DESC_BYTES);
+    unsigned error = MR_PNM_ERR_OK;
+    if (!d)
+        error = MR_PNM_ERR_READ;
+    else if (d[0] < MR_PNM_DESC_LOAD || d[0] > MR_PNM_DESC_LOOP)
+        error = MR_PNM_ERR_TYPE;
+    else if (!pnm_fields_ok(d) ||
+             (d[0] == MR_PNM_DESC_BARRIER && !(FIELD(d, BARRIER_GROUPS) >> index & 1)))
+        error = MR_PNM_ERR_FIELD;
+    if (!error && d[0] >= MR_PNM_DESC_WAIT) {
+        int what = control(chip, g, d);
+        result->descriptors += what == STEPPED;
+        return what;
+    }
+    if (!error) {
+        watch_overlap(chip, index, d);
+        error = execute(chip, g, memory, d);
+    }
+    if (error) {
+        result->outcome = MR_PNM_FAILED;
+        result->error = error;
+        result->group = index;
+        result->index = g->pc;
+        return FAILED;
+    }
+    result->descriptors++;
+    g->pc++;
+    return STEPPED;
+}
+
+mr_pnm_outcome mr_pnm_chip_run(mr_pnm_chip *chip, const mr_pnm_memory *memory,
+                               const mr_pnm_prog progs[MR_PNM_GROUPS], mr_pnm_result *result) {
+    *result = (mr_pnm_result){0};
+    chip->result = result;
+    for (unsigned i = 0; i < MR_PNM_GROUPS; i++) {
+        pnm_group *g = &chip->groups[i];
+        memset(g->semaphore, 0, sizeof g->semaphore);
+        g->pc = g->iteration = g->barrier = 0;
+        g->flies[MATRIX_SIDE] = g->flies[VECTOR_SIDE] = false;
+    }
+    for (;;) {
+        bool moved = false, waits = false;
+        for (unsigned i = 0; i < MR_PNM_GROUPS; i++) {
+            int what;
+            while ((what = step(chip, i, memory, &progs[i])) == STEPPED)
+                moved = true;
+            if (what == FAILED)
+                return result->outcome;
+            if (what == WAITS && !waits) {
+                waits = true;
+                result->group = i;
+                result->index = chip->groups[i].pc;
+            }
+        }
+        if (!waits) {
+            result->group = result->index = 0;
+            return result->outcome;
+        }
+        if (!moved)
+            return result->outcome = MR_PNM_DEADLOCK;
+    }
+}
