@@ -39,7 +39,7 @@ const char *mr_pnm_mult_check(const mr_pnm_mult_mode *m) {
         return "full has no cut: the whole significand is a stream";
     if (m->kind == MR_PNM_FULL && m->gen == MR_PNM_CENTRED)
         return "the centred generator has no full mode";
-    if (m->lane >= MR_PNM_LANES)
+    if (m->lane >= MR_PNM_POSITIONS)
         return "the lane must be 0 to 255";
     return NULL;
 }
