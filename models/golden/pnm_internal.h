@@ -61,6 +61,11 @@ typedef struct pnm_rows {
 void pnm_rows_of(const uint8_t *desc, pnm_rows *rows);
 bool pnm_rows_meet(const pnm_rows *a, const pnm_rows *b);
 
+/* The row of place i, `stride` apart from `first`; checked before to lie in the scratchpad. */
+static inline size_t pnm_place(uint64_t first, size_t i, int64_t stride) {
+    return (size_t)((int64_t)first + (int64_t)i * stride);
+}
+
 static inline float pnm_float(uint32_t bits) {
     float f;
     memcpy(&f, &bits, 4);

@@ -69,8 +69,8 @@ __attribute__((hot)) static int64_t fast_sum(const uint16_t *table, const pnm_op
 
 static size_t x_row(const uint8_t *d, size_t n, size_t kc) {
     size_t run = FIELD(d, MATVEC_X_RUN);
-    return (size_t)((int)FIELD(d, MATVEC_X) + (int)n * SIGNED_FIELD(d, MATVEC_X_STRIDE) +
-                    (int)(kc / run) * SIGNED_FIELD(d, MATVEC_X_JUMP) + (int)(kc % run));
+    size_t first = pnm_place(FIELD(d, MATVEC_X), kc / run, SIGNED_FIELD(d, MATVEC_X_JUMP));
+    return pnm_place(first, n, SIGNED_FIELD(d, MATVEC_X_STRIDE)) + kc % run;
 }
 
 /* Bias, old value, threshold, and into the scratchpad. */
@@ -80,16 +80,16 @@ static void put(mr_pnm_chip *chip, pnm_group *g, const uint8_t *d, size_t n, siz
     if (FIELD(d, MATVEC_BIAS))
         y += pnm_float(g->scratch[FIELD(d, MATVEC_BIAS_ROW) + row][word]);
     if (FIELD(d, MATVEC_ACCUM)) {
-        int old = (int)FIELD(d, MATVEC_OLD) + (int)n * SIGNED_FIELD(d, MATVEC_OLD_STRIDE);
-        y += pnm_float(g->scratch[(size_t)old + row][word]);
+        size_t old = pnm_place(FIELD(d, MATVEC_OLD), n, SIGNED_FIELD(d, MATVEC_OLD_STRIDE));
+        y += pnm_float(g->scratch[old + row][word]);
     }
     if (FIELD(d, MATVEC_RELU) && y <= 0)
         y = 0;
-    int to = (int)FIELD(d, MATVEC_Y) + (int)n * SIGNED_FIELD(d, MATVEC_Y_STRIDE);
+    size_t to = pnm_place(FIELD(d, MATVEC_Y), n, SIGNED_FIELD(d, MATVEC_Y_STRIDE));
     uint32_t bits = pnm_bits(y);
     if (!pnm_finite(bits))
         chip->result->status |= MR_PNM_STATUS_NONFINITE;
-    g->scratch[(size_t)to + row][word] = bits;
+    g->scratch[to + row][word] = bits;
 }
 
 static void wide_matvec(mr_pnm_chip *chip, pnm_group *g, const uint8_t *d) {
@@ -179,7 +179,7 @@ void pnm_wstore(mr_pnm_chip *chip, pnm_group *g, const uint8_t *d) {
     size_t kc = FIELD(d, WSTORE_KC), length = FIELD(d, WSTORE_LENGTH), col = FIELD(d, WSTORE_COL);
     unsigned top = FIELD(d, WSTORE_RESET) ? 0 : g->wreg[FIELD(d, WSTORE_WREG)];
     for (size_t i = 0; i < FIELD(d, WSTORE_VECTORS); i++) {
-        size_t row = (size_t)((int)FIELD(d, WSTORE_X) + (int)i * SIGNED_FIELD(d, WSTORE_X_STRIDE));
+        size_t row = pnm_place(FIELD(d, WSTORE_X), i, SIGNED_FIELD(d, WSTORE_X_STRIDE));
         size_t at = FIELD(d, WSTORE_FIRST) + i;
         for (size_t j = 0; j < length; j++) {
             size_t m = FIELD(d, WSTORE_TRANSPOSED) ? j : at;

@@ -34,7 +34,7 @@ enum {
     MR_PNM_STREAM_MIN = 4,
     MR_PNM_STREAM_MAX = 256,
     MR_PNM_CUT_MAX = 6,
-    MR_PNM_POSITIONS = 256,      /* positions whose shift registers start apart from each other */
+    MR_PNM_POSITIONS = 256,  /* positions whose shift registers start apart from each other */
     MR_PNM_TABLE = 128 * 128 /* entries of a table of significand products */
 };
 

@@ -69,7 +69,7 @@ typedef struct source {
 static uint32_t fetch(const pnm_group *g, const source *s, size_t r, size_t row, size_t word) {
     switch (s->kind) {
     case ELEMENT:
-        return g->scratch[(size_t)((int)s->row + (int)r * s->stride) + row][word];
+        return g->scratch[pnm_place(s->row, r, s->stride) + row][word];
     case SCALAR:
         return g->scratch[s->row + r / WORDS][r % WORDS];
     default:
@@ -99,8 +99,8 @@ void pnm_vec(mr_pnm_chip *chip, pnm_group *g, const uint8_t *d) {
     bool watched = fn != EXP2 && fn != LOG2 && reduce != REDUCE_MAX, odd = false;
     chip->result->vec_elements += (uint64_t)count * width * WORDS;
     for (size_t r = 0; r < count; r++) {
-        size_t from = (size_t)((int)FIELD(d, VEC_A) + (int)r * SIGNED_FIELD(d, VEC_A_STRIDE));
-        size_t to = (size_t)((int)FIELD(d, VEC_D) + (int)r * SIGNED_FIELD(d, VEC_D_STRIDE));
+        size_t from = pnm_place(FIELD(d, VEC_A), r, SIGNED_FIELD(d, VEC_A_STRIDE));
+        size_t to = pnm_place(FIELD(d, VEC_D), r, SIGNED_FIELD(d, VEC_D_STRIDE));
         uint32_t part[WORDS];
         for (size_t i = 0; i < width; i++)
             for (size_t j = 0; j < WORDS; j++) {
