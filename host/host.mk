@@ -1,6 +1,6 @@
 # The host library: core, what stands on it, the cpu back end and the golden models in one.
 HOST_CORE_SRC := $(wildcard host/core/*.c) $(wildcard drivers/cpu/*.c)
-HOST_MORE_SRC := $(wildcard host/io/*.c host/units/*.c host/lm/*.c host/nic/*.c host/kv/*.c) \
+HOST_MORE_SRC := $(wildcard host/io/*.c host/units/*.c host/lm/*.c host/nic/*.c host/kv/*.c host/pnm/*.c host/flow/*.c) \
 	$(wildcard sim/net/*.c) models/cycle/network.c
 HOST_OBJS = $(call objs,$(HOST_CORE_SRC) $(HOST_MORE_SRC)) $(KERNEL_OBJS) $(KERNEL_TABLE_OBJ)
 HOST_LIBS = $(JANSSON_LIBS) -ldl -pthread -lm
