@@ -14,13 +14,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include <millrace/millrace.h>
+#include <millrace/pnm.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define MR_DRIVER_ABI 1u
+#define MR_DRIVER_ABI 2u
 #define MR_KERNEL_MAX_ARGS 32
 
 /* ---- Errors -----------------------------------------------------------------------------------
@@ -112,6 +112,12 @@ typedef struct mr_drv_rgu {
     mr_drv_view seeds, row_scale, src, dst;
 } mr_drv_rgu;
 
+/* Everything from the view on to the end of its buffer may be read and written. */
+typedef struct mr_drv_pnm {
+    mr_pnm_job job;
+    mr_drv_view memory;
+} mr_drv_pnm;
+
 typedef void (*mr_drv_emit)(void *context, const mr_device_info *info);
 
 typedef struct mr_driver {
@@ -153,6 +159,11 @@ typedef struct mr_driver {
                         mr_drv_error *error);
     mr_status (*rgu)(void *device, void *queue, const mr_drv_rgu *job, mr_counters *counters,
                      mr_drv_error *error);
+    /* NULL where there is no near-memory unit. Runs the job to its end. */
+    mr_status (*pnm)(void *device, void *queue, const mr_drv_pnm *job, mr_counters *counters,
+                     mr_pnm_counters *pnm, mr_drv_error *error);
+    /* Where a unit's descriptors find the memory; NULL where no unit reads addresses. */
+    uint64_t (*address)(void *device, void *mem);
     /* Waits for all that was launched on the queue since the last finish(). */
     mr_status (*finish)(void *device, void *queue, mr_drv_error *error);
 

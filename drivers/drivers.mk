@@ -16,7 +16,7 @@ $(eval $(call driver,opencl,$(wildcard drivers/opencl/*.c),-lOpenCL -pthread))
 endif
 
 # A simulated unit runs in a process of its own; sim/ makes the unit's library.
-$(eval $(call driver,sim,drivers/sim/sim.c,-pthread))
+$(eval $(call driver,sim,drivers/sim/sim.c drivers/sim/pnm.c,-pthread))
 SIM_HOST := $(DRIVER_DIR)/mr_sim_host
 ALL += $(SIM_HOST)
 $(SIM_HOST): $(call objs,drivers/sim/host.c)

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "drivers/sim/protocol.h"
-#include "millrace/rgu_regs.h"
+#include "millrace/rgu_regs.h" /* every unit starts and ends a job by the same registers */
 #include "sim/sim.h"
 
 enum { MIN_SLICE = 256, MAX_SLICE = 262144, SLICE_NS = 1000000, GRACE_S = 20 };
@@ -138,26 +138,21 @@ static bool run_until_interrupt(sim_host *h, sim_reply *reply) {
     }
 }
 
-static int read_counters(sim_host *h, sim_reply *reply) {
-    uint32_t low, high;
-    int code = h->ops->reg_read(h->sim, MR_RGU_ERROR, &reply->error);
-    for (uint32_t i = 0; i < SIM_NUM_COUNTERS && code == MR_SIM_OK; i++) {
-        code = h->ops->reg_read(h->sim, MR_RGU_CYCLES + 8 * i, &low);
-        if (code == MR_SIM_OK)
-            code = h->ops->reg_read(h->sim, MR_RGU_CYCLES + 8 * i + 4, &high);
-        if (code == MR_SIM_OK)
-            reply->counters[i] = (uint64_t)high << 32 | low;
-    }
+static int read_registers(sim_host *h, const sim_job *r, sim_reply *reply) {
+    int code = MR_SIM_OK;
+    for (uint32_t i = 0; i < r->num_reads && code == MR_SIM_OK; i++)
+        code = h->ops->reg_read(h->sim, r->reads[i], &reply->values[i]);
     return code;
 }
 
 static bool serve_job(sim_host *h) {
-    sim_request r;
+    sim_job r;
     sim_reply reply = {.result = SIM_OK};
     const mr_sim_ops *ops = h->ops;
     uint32_t status;
     int code = MR_SIM_OK;
-    if (!receive_all(SIM_JOB_FD, &r, sizeof r) || r.op != SIM_JOB || r.num_writes > SIM_MAX_WRITES)
+    if (!receive_all(SIM_JOB_FD, &r, sizeof r) || r.num_writes > SIM_MAX_WRITES ||
+        r.num_reads > SIM_MAX_READS)
         return false;
     h->job = r.seq;
     h->cancelled = false;
@@ -177,7 +172,7 @@ static bool serve_job(sim_host *h) {
         if (code == MR_SIM_OK)
             code = ops->reg_read(h->sim, MR_RGU_CTRL, &status); /* clears ap_done */
         if (code == MR_SIM_OK)
-            code = read_counters(h, &reply);
+            code = read_registers(h, &r, &reply);
         judge(h, code, &reply);
     }
     h->job = 0;

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-enum { SIM_JOB_FD = 3, SIM_MEMORY_FD = 4, SIM_MAX_WRITES = 48, SIM_NUM_COUNTERS = 7 };
+enum { SIM_JOB_FD = 3, SIM_MEMORY_FD = 4, SIM_MAX_WRITES = 48, SIM_MAX_READS = 128 };
 
 typedef enum sim_op {
     SIM_HELLO = 1, /* first reply of the process, unasked: it stands, or why not */
@@ -21,7 +21,6 @@ typedef enum sim_op {
     SIM_READ,      /* addr, bytes -> the reply, then the bytes when it is good */
     SIM_RESET,     /* the unit; memory stays */
     SIM_CANCEL,    /* job seq; no reply */
-    SIM_JOB,       /* on the job socket: register writes, start, wait for the interrupt */
 } sim_op;
 
 typedef enum sim_result {
@@ -32,22 +31,28 @@ typedef enum sim_result {
     SIM_DEAD
 } sim_result;
 
+/* On the memory socket. Small: some hundred wait there unread when a unit hangs. */
 typedef struct sim_request {
     uint32_t op;
-    uint32_t num_writes;
     uint64_t seq;
     uint64_t addr, bytes;
+} sim_request;
+
+/* On the job socket: register writes, start, wait for the interrupt, register reads. */
+typedef struct sim_job {
+    uint64_t seq;
+    uint32_t num_writes, num_reads;
     struct {
         uint32_t offset, value;
     } writes[SIM_MAX_WRITES];
-} sim_request;
+    uint32_t reads[SIM_MAX_READS];
+} sim_job;
 
 typedef struct sim_reply {
     uint32_t result;
-    uint32_t error; /* the unit's ERROR register after a job */
     uint64_t addr;
-    uint64_t counters[SIM_NUM_COUNTERS]; /* CYCLES .. MULTS_BUSY */
-    char text[512];                      /* one line when result is not SIM_OK */
+    uint32_t values[SIM_MAX_READS];
+    char text[512]; /* one line when result is not SIM_OK */
 } sim_reply;
 
 /* Whole messages or nothing: false when the other side is gone. */

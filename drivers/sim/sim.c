@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "drivers/driver.h"
+#include "drivers/sim/pnm.h"
 #include "drivers/sim/protocol.h"
 #include "millrace/rgu_regs.h"
 
@@ -24,6 +25,17 @@ enum { MAX_SIMULATORS = 32, DEFAULT_MEMORY_MIB = 4096, MAX_TEXT = 1200 };
 static const uint64_t patience_ns = 3000000000u; /* from the first interrupt to the kill */
 enum { ANSWER_SECONDS = 10 }; /* memory and control are served at once, also while a job runs */
 static const uint64_t leave_ns = 15000000000u; /* from closing to the kill */
+
+/* The units that are run by jobs. */
+typedef struct sim_unit {
+    const char *target, *uri, *name;
+    uint32_t caps;
+} sim_unit;
+static const sim_unit units[] = {
+    {"rgu", "sim:rgu", "rotor generation unit, board wrapper in Verilator", MR_CAP_RGU},
+    {"pnm", "sim:pnm", "near-memory unit, board wrapper in Verilator", MR_CAP_PNM},
+};
+enum { UNITS = sizeof units / sizeof units[0] };
 
 static atomic_int live_simulators;
 extern char **environ;
@@ -34,6 +46,7 @@ typedef struct sim_mem {
 } sim_mem;
 
 typedef struct sim_device {
+    const sim_unit *unit;
     char library[PATH_MAX], host_path[PATH_MAX], options[MAX_TEXT];
     uint64_t memory;
     pid_t pid;
@@ -326,11 +339,17 @@ static void destroy(sim_device *dev) {
 static mr_status sim_open(const mr_drv_host *host, const char *target, const mr_drv_option *options,
                           size_t num_options, void **device, mr_drv_error *error) {
     bool debug = false;
-    if (strcmp(target, "rgu") != 0)
-        return mr_drv_fail(error, MR_NOT_FOUND, "no simulated unit '%s' (there is: rgu)", target);
+    const sim_unit *unit = NULL;
+    for (size_t i = 0; i < UNITS; i++)
+        if (!strcmp(target, units[i].target))
+            unit = &units[i];
+    if (!unit)
+        return mr_drv_fail(error, MR_NOT_FOUND, "no simulated unit '%s' (there are: rgu, pnm)",
+                           target);
     sim_device *dev = calloc(1, sizeof *dev);
     if (!dev)
         return mr_drv_fail(error, MR_OUT_OF_MEMORY, "no memory");
+    dev->unit = unit;
     dev->job_fd = dev->memory_fd = -1;
     dev->memory = (uint64_t)DEFAULT_MEMORY_MIB << 20;
     pthread_mutex_init(&dev->memory_lock, NULL);
@@ -362,16 +381,18 @@ static mr_status sim_open(const mr_drv_host *host, const char *target, const mr_
 
 static void sim_close(void *device) { destroy(device); }
 
-static void sim_info(void *device, mr_device_info *info) {
-    sim_device *dev = device;
-    *info = (mr_device_info){.uri = "sim:rgu",
-                             .name = "rotor generation unit, board wrapper in Verilator",
-                             .available = true,
-                             .caps = MR_CAP_RGU | MR_CAP_CYCLES | MR_CAP_RESET,
+static void describe(const sim_unit *unit, mr_device_info *info) {
+    *info = (mr_device_info){.available = true,
+                             .caps = unit->caps | MR_CAP_CYCLES | MR_CAP_RESET,
                              .view_align = 1,
                              .max_devices = MAX_SIMULATORS};
-    if (!dev)
-        return;
+    snprintf(info->uri, sizeof info->uri, "%s", unit->uri);
+    snprintf(info->name, sizeof info->name, "%s", unit->name);
+}
+
+static void sim_info(void *device, mr_device_info *info) {
+    sim_device *dev = device;
+    describe(dev->unit, info);
     pthread_mutex_lock(&dev->state_lock);
     info->memory = info->max_buffer = dev->memory;
     info->process = dev->pid;
@@ -381,15 +402,17 @@ static void sim_info(void *device, mr_device_info *info) {
 static void sim_list(const mr_drv_host *host, mr_drv_emit emit, void *context) {
     mr_device_info info;
     char path[PATH_MAX];
-    sim_info(NULL, &info);
-    library_of(host, "rgu", false, path);
-    if (!readable(path)) {
-        info.available = false;
-        info.caps = 0;
-        snprintf(info.reason, sizeof info.reason, "the simulated unit is not there: no %.400s",
-                 path);
+    for (size_t i = 0; i < UNITS; i++) {
+        describe(&units[i], &info);
+        library_of(host, units[i].target, false, path);
+        if (!readable(path)) {
+            info.available = false;
+            info.caps = 0;
+            snprintf(info.reason, sizeof info.reason, "the simulated unit is not there: no %.400s",
+                     path);
+        }
+        emit(context, &info);
     }
-    emit(context, &info);
 }
 
 /* A unit that answers is put into reset and keeps its memory; one that died starts anew with memory
@@ -433,19 +456,19 @@ static void sim_queue_close(void *device, void *queue) {
     free(queue);
 }
 
-static void set32(sim_request *r, uint32_t offset, uint32_t value) {
+static void set32(sim_job *r, uint32_t offset, uint32_t value) {
     r->writes[r->num_writes].offset = offset;
     r->writes[r->num_writes++].value = value;
 }
 
-static void set_address(sim_request *r, uint32_t offset, const mr_drv_view *view) {
+static void set_address(sim_job *r, uint32_t offset, const mr_drv_view *view) {
     const sim_mem *m = view->mem;
     uint64_t addr = m ? m->addr + view->offset : 0;
     set32(r, offset, (uint32_t)addr);
     set32(r, offset + 4, (uint32_t)(addr >> 32));
 }
 
-static void set_registers(sim_request *r, const mr_drv_rgu *job) {
+static void set_registers(sim_job *r, const mr_drv_rgu *job) {
     const mr_rgu_job *j = &job->job;
     uint32_t scale;
     memcpy(&scale, &j->scale, sizeof scale);
@@ -483,50 +506,86 @@ static const char *unit_error(uint32_t code) {
     return code < sizeof texts / sizeof texts[0] ? texts[code] : "unknown";
 }
 
-static mr_status sim_rgu(void *device, void *queue, const mr_drv_rgu *job, mr_counters *counters,
-                         mr_drv_error *error) {
-    sim_device *dev = device;
-    sim_request request = {.op = SIM_JOB};
-    sim_reply reply;
+/* Runs what the request says on the unit. */
+static mr_status run_job(sim_device *dev, void *queue, sim_job *request, sim_reply *reply,
+                         mr_counters *counters, mr_drv_error *error) {
     mr_status status = MR_OK;
     pthread_mutex_lock(&dev->job_lock);
     pthread_mutex_lock(&dev->state_lock);
-    request.seq = dev->job = ++dev->last_seq;
+    request->seq = dev->job = ++dev->last_seq;
     dev->job_queue = queue;
     dev->asked_ns = 0;
     bool dead = dev->dead;
     pthread_mutex_unlock(&dev->state_lock);
-    set_registers(&request, job);
     uint64_t begin = now_ns();
-    if (dead || !send_all(dev->job_fd, &request, sizeof request) ||
-        !receive_all(dev->job_fd, &reply, sizeof reply))
+    if (dead || !send_all(dev->job_fd, request, sizeof *request) ||
+        !receive_all(dev->job_fd, reply, sizeof *reply))
         status = bury(dev, NULL, error);
     else
-        status = judge(dev, &reply, error);
+        status = judge(dev, reply, error);
     pthread_mutex_lock(&dev->state_lock);
     bool asked = dev->asked_ns != 0;
     dev->job = 0;
     pthread_mutex_unlock(&dev->state_lock);
     pthread_mutex_unlock(&dev->job_lock);
-    if (status != MR_OK)
-        return status == MR_DEVICE_LOST && asked
-                   ? mr_drv_fail(error, MR_CANCELLED,
-                                 "stopped while it ran; its simulator did not answer")
-                   : status;
-    if (reply.error)
-        return mr_drv_fail(error, MR_DEVICE_ERROR,
-                           "the unit refused or gave up the job: error %u (%s)", reply.error,
-                           unit_error(reply.error));
     counters->host_ns += now_ns() - begin;
+    if (status == MR_DEVICE_LOST && asked)
+        return mr_drv_fail(error, MR_CANCELLED,
+                           "stopped while it ran; its simulator did not answer");
+    return status;
+}
+
+static void read64(sim_job *r, uint32_t offset) {
+    r->reads[r->num_reads++] = offset;
+    r->reads[r->num_reads++] = offset + 4;
+}
+
+static uint64_t value64(const sim_reply *reply, size_t i) {
+    return (uint64_t)reply->values[i + 1] << 32 | reply->values[i];
+}
+
+static mr_status sim_rgu(void *device, void *queue, const mr_drv_rgu *job, mr_counters *counters,
+                         mr_drv_error *error) {
+    sim_job request = {.num_reads = 1, .reads = {MR_RGU_ERROR}};
+    sim_reply reply;
+    set_registers(&request, job);
+    for (uint32_t offset = MR_RGU_CYCLES; offset <= MR_RGU_MULTS_BUSY; offset += 8)
+        read64(&request, offset);
+    mr_status status = run_job(device, queue, &request, &reply, counters, error);
+    if (status != MR_OK)
+        return status;
+    if (reply.values[0])
+        return mr_drv_fail(error, MR_DEVICE_ERROR,
+                           "the unit refused or gave up the job: error %u (%s)", reply.values[0],
+                           unit_error(reply.values[0]));
     counters->hardware = true;
-    counters->cycles = reply.counters[0];
-    counters->busy = reply.counters[1];
-    counters->stall_in = reply.counters[2];
-    counters->stall_out = reply.counters[3];
-    counters->items_in = reply.counters[4];
-    counters->items_out = reply.counters[5];
-    counters->mults_busy = reply.counters[6];
+    counters->cycles = value64(&reply, 1);
+    counters->busy = value64(&reply, 3);
+    counters->stall_in = value64(&reply, 5);
+    counters->stall_out = value64(&reply, 7);
+    counters->items_in = value64(&reply, 9);
+    counters->items_out = value64(&reply, 11);
+    counters->mults_busy = value64(&reply, 13);
     return MR_OK;
+}
+
+static uint64_t sim_address(void *device, void *mem) {
+    sim_device *dev = device;
+    pthread_mutex_lock(&dev->memory_lock);
+    uint64_t addr = ((sim_mem *)mem)->addr;
+    pthread_mutex_unlock(&dev->memory_lock);
+    return addr;
+}
+
+static mr_status sim_pnm(void *device, void *queue, const mr_drv_pnm *job, mr_counters *counters,
+                         mr_pnm_counters *pnm, mr_drv_error *error) {
+    sim_job request = {0};
+    sim_reply reply;
+    if (job->job.wide)
+        return mr_drv_fail(error, MR_UNSUPPORTED, "the unit does not multiply float32");
+    sim_pnm_request(job, sim_address(device, job->memory.mem) + job->memory.offset, &request);
+    mr_status status = run_job(device, queue, &request, &reply, counters, error);
+    return status == MR_OK ? sim_pnm_result(job, &reply, counters, pnm, error) : status;
 }
 
 static mr_status sim_launch(void *device, void *queue, const mr_kernel *kernel,
@@ -578,6 +637,8 @@ const mr_driver *mr_driver_entry(void) {
         .queue_close = sim_queue_close,
         .launch = sim_launch,
         .rgu = sim_rgu,
+        .pnm = sim_pnm,
+        .address = sim_address,
         .finish = sim_finish,
         .interrupt = sim_interrupt,
     };

@@ -26,6 +26,8 @@ static json_t *describe(const mr_device_info *d) {
         json_array_append_new(caps, json_string("nic"));
     if (d->caps & MR_CAP_RGU)
         json_array_append_new(caps, json_string("rgu"));
+    if (d->caps & MR_CAP_PNM)
+        json_array_append_new(caps, json_string("pnm"));
     if (d->caps & MR_CAP_KERNELS)
         json_array_append_new(caps, json_string("kernels"));
     if (d->caps & MR_CAP_CYCLES)

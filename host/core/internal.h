@@ -88,6 +88,8 @@ typedef struct mr_evt {
     mr_status status; /* MR_PENDING until the end */
     char *message;    /* owned; NULL when MR_OK or when memory was short */
     mr_counters counters;
+    bool has_pnm; /* the work is a job of the near-memory unit */
+    mr_pnm_counters pnm;
 } mr_evt;
 
 typedef struct mr_task mr_task;
@@ -95,10 +97,12 @@ struct mr_task {
     mr_task *next;
     mr_evt *event;
     char label[96];          /* "kernel lm_norm", "rgu tile": what an error names */
-    const mr_kernel *kernel; /* NULL: an RGU job */
+    const mr_kernel *kernel; /* NULL: a job of a unit */
+    bool is_pnm;             /* of which one */
     size_t global[3], local[3];
     mr_drv_arg args[MR_KERNEL_MAX_ARGS];
     mr_drv_rgu rgu;
+    mr_drv_pnm pnm;
     mr_buf *held[MR_KERNEL_MAX_ARGS];
     size_t num_held;
 };

@@ -59,6 +59,13 @@ static void end_task(mr_task *task, mr_status status, const char *message) {
 /* ---- The worker -------------------------------------------------------------------------------
  */
 
+static mr_status run_pnm(mr_que *queue, mr_task *task, mr_drv_error *error) {
+    mr_dev *dev = queue->dev;
+    mr_evt *event = task->event;
+    event->has_pnm = true;
+    return dev->driver->pnm(dev->drv, queue->drv, &task->pnm, &event->counters, &event->pnm, error);
+}
+
 static mr_status start(mr_que *queue, mr_task *task, mr_drv_error *error) {
     mr_dev *dev = queue->dev;
     const mr_driver *driver = dev->driver;
@@ -71,6 +78,8 @@ static mr_status start(mr_que *queue, mr_task *task, mr_drv_error *error) {
     if (task->kernel)
         status = driver->launch(dev->drv, queue->drv, task->kernel, task->args, task->global,
                                 task->local, counters, error);
+    else if (task->is_pnm)
+        status = run_pnm(queue, task, error);
     else if (driver->rgu)
         status = driver->rgu(dev->drv, queue->drv, &task->rgu, counters, error);
     else

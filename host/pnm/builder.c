@@ -216,6 +216,7 @@ mr_status mr_pnm_builder_finish(mr_pnm_builder *b, mr_pnm_program **out) {
     *out = NULL;
     mr_status status = pnm_ready(b, 0) ? pnm_check_signals(b) : mr_pnm_builder_status(b);
     uint64_t addr[MR_PNM_GROUPS] = {0};
+    size_t data_bytes = b->bytes;
     for (unsigned g = 0; status == MR_OK && g < b->groups; g++) {
         size_t bytes = (size_t)b->list[g].count * MR_PNM_DESC_BYTES;
         if (!bytes)
@@ -226,13 +227,14 @@ mr_status mr_pnm_builder_finish(mr_pnm_builder *b, mr_pnm_program **out) {
     }
     if (status != MR_OK)
         return status;
-    if (!b->bytes)
+    if (b->bytes == data_bytes)
         return mr_pnm_b_fail(b, MR_INVALID_ARGUMENT, "pnm: the program is empty");
     mr_pnm_program *p = calloc(1, sizeof *p);
     if (!p)
         return mr_pnm_b_fail(b, MR_OUT_OF_MEMORY, "pnm: no memory for a program");
     p->image = b->image;
     p->bytes = b->bytes;
+    p->data_bytes = data_bytes;
     p->wide = b->wide;
     p->groups = b->groups;
     for (unsigned g = 0; g < b->groups; g++) {

@@ -178,6 +178,7 @@ mr_status mr_pnm_b_loop(mr_pnm_builder *b, unsigned group, uint32_t target, uint
 typedef struct mr_pnm_program {
     uint8_t *image; /* inputs may be written and outputs read at their addresses */
     size_t bytes;
+    size_t data_bytes; /* before the lists, which end the image */
     bool wide;
     unsigned groups;
     struct {
