@@ -3,9 +3,14 @@
 #ifndef TESTS_UNIT_PNM_HOST_H
 #define TESTS_UNIT_PNM_HOST_H
 
+#include <cmath>
+#include <csignal>
 #include <cstring>
+#include <fstream>
+#include <functional>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 extern "C" {
