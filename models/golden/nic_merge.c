@@ -5,7 +5,7 @@
 
 #include <millrace/nic_frame.h>
 
-#include "models/golden/nic_fn.h"
+#include "models/golden/fn.h"
 
 #define K_NATURAL UINT64_C(793129986396) /* log2(e) * 2^39, rounded */
 #define K_TWO (UINT64_C(1) << 39)
@@ -152,7 +152,7 @@ uint64_t mr_nic_distance(float a, bool a_natural, float b, bool b_natural, bool 
 
 float mr_nic_scale(float x, uint64_t distance) {
     double w =
-        ldexp((double)mr_nic_fn_exp2((uint32_t)(distance & 0xFFFFFF)), -26 - (int)(distance >> 24));
+        ldexp((double)mr_fn_exp2((uint32_t)(distance & 0xFFFFFF)), -26 - (int)(distance >> 24));
     return (float)((double)x * w);
 }
 
@@ -269,8 +269,8 @@ static bool head_finish(const mr_nic_stat *s, float *lse, double *factor) {
     int exponent;
     uint32_t sig = (uint32_t)ldexpf(frexpf(s->d, &exponent), 24) & 0x7FFFFF;
     int k = exponent - 1; /* d = (1 + sig / 2^23) * 2^k */
-    *factor = ldexp((double)mr_nic_fn_recip(sig), -26 - k);
-    float log = (float)ldexp((double)((int64_t)k * (1 << 26) + (int64_t)mr_nic_fn_log2(sig)), -26);
+    *factor = ldexp((double)mr_fn_recip(sig), -26 - k);
+    float log = (float)ldexp((double)((int64_t)k * (1 << 26) + (int64_t)mr_fn_log2(sig)), -26);
     float m = s->natural ? s->m * float_of(0x3FB8AA3B) : s->m;
     *lse = m + log;
     return true;

@@ -2,7 +2,7 @@
 /* The vector side's arithmetic: multiply, add, function, reduce. */
 #include <math.h>
 
-#include "models/golden/nic_fn.h"
+#include "models/golden/fn.h"
 #include "models/golden/pnm_internal.h"
 
 enum { ID, EXP2, LOG2, RELU };
@@ -19,7 +19,7 @@ uint32_t mr_pnm_exp2(uint32_t bits) {
         return 0;
     int64_t v = -(int64_t)floor(ldexp((double)s, 24) + 0.5);
     int64_t i = v >> 24;
-    return pnm_bits((float)ldexp((double)mr_nic_fn_exp2((uint32_t)(v & 0xFFFFFF)), (int)(-26 - i)));
+    return pnm_bits((float)ldexp((double)mr_fn_exp2((uint32_t)(v & 0xFFFFFF)), (int)(-26 - i)));
 }
 
 uint32_t mr_pnm_log2(uint32_t bits) {
@@ -34,7 +34,7 @@ uint32_t mr_pnm_log2(uint32_t bits) {
     float half = frexpf(s, &exp); /* 0.5 .. 1: exact, subnormals too */
     int64_t k = exp - 1;
     uint32_t m = (uint32_t)ldexpf(half, 24) & 0x7FFFFFu;
-    return pnm_bits((float)ldexp((double)(k * (1 << 26) + (int64_t)mr_nic_fn_log2(m)), -26));
+    return pnm_bits((float)ldexp((double)(k * (1 << 26) + (int64_t)mr_fn_log2(m)), -26));
 }
 
 static uint32_t larger(uint32_t a, uint32_t b) {

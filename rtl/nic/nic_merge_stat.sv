@@ -49,7 +49,7 @@ module nic_merge_stat (
   logic [1:0]  pick_q[5:14];                     // {newer, pass: one of the two unchanged}
   logic [8:0]  shift_q[6:9];
   logic [26:0] w;
-  nic_fn #(.Function(0)) u_exp2 (.clk_i, .en_i(en_i[8:5]), .x_i(distance[23:0]), .y_o(w));
+  mr_fn #(.Function(0)) u_exp2 (.clk_i, .en_i(en_i[8:5]), .x_i(distance[23:0]), .y_o(w));
   assign weight_o = {pick_q[9], shift_q[9], w};
 
   // ---- 9..13: the new d ----
@@ -70,8 +70,8 @@ module nic_merge_stat (
   logic signed [8:0] k_q[15:19];
   logic [1:0]  class_q[15:24];
   logic [26:0] r, log;
-  nic_fn #(.Function(1)) u_recip (.clk_i, .en_i(fin_i[18:15]), .x_i({fraction_q, 1'b0}), .y_o(r));
-  nic_fn #(.Function(2)) u_log2 (.clk_i, .en_i(fin_i[18:15]), .x_i({fraction_q, 1'b0}), .y_o(log));
+  mr_fn #(.Function(1)) u_recip (.clk_i, .en_i(fin_i[18:15]), .x_i({fraction_q, 1'b0}), .y_o(r));
+  mr_fn #(.Function(2)) u_log2 (.clk_i, .en_i(fin_i[18:15]), .x_i({fraction_q, 1'b0}), .y_o(log));
   assign factor_o = {class_q[19], k_q[19], r};
 
   // ---- 19..23: the log-sum-exp ----

@@ -7,7 +7,7 @@ $(eval $(call rtl_test,rtl/nic/merge,merge_tb,rtl/nic/nic_pkg.sv rtl/nic/nic_mer
 # Rates and latencies, and what the engine costs to simulate.
 NIC_MERGE_DIR := $(BUILD)/verilated/bench_nic_merge
 NIC_MERGE_BENCH := $(BUILD)/bench/nic_merge
-$(NIC_MERGE_DIR)/Vmerge_tb__ALL.a: $(NIC_MERGE_T)/merge_tb.sv $(wildcard rtl/nic/nic_merge*.sv rtl/nic/nic_fn*.sv)
+$(NIC_MERGE_DIR)/Vmerge_tb__ALL.a: $(NIC_MERGE_T)/merge_tb.sv $(wildcard rtl/nic/nic_merge*.sv rtl/common/mr_fn*.sv)
 	@mkdir -p $(@D)
 	@echo "  VERIL bench_nic_merge"
 	@$(VERILATOR) --cc -Wall --assert -O3 --x-assign fast --x-initial fast -Irtl/common -Irtl/nic \

@@ -11,8 +11,8 @@ module fn_tb (
     logic unused_rst;
     assign unused_rst = rst_ni;
     for (genvar k = 0; k < 8; k++) begin : g_lane
-        nic_fn #(.Function(0)) u_exp2 (.clk_i, .en_i, .x_i({x_i, 3'(k)}), .y_o(exp2_o[27*k+:27]));
-        nic_fn #(.Function(1)) u_recip (.clk_i, .en_i, .x_i({x_i, 3'(k)}), .y_o(recip_o[27*k+:27]));
-        nic_fn #(.Function(2)) u_log2 (.clk_i, .en_i, .x_i({x_i, 3'(k)}), .y_o(log2_o[27*k+:27]));
+        mr_fn #(.Function(0)) u_exp2 (.clk_i, .en_i, .x_i({x_i, 3'(k)}), .y_o(exp2_o[27*k+:27]));
+        mr_fn #(.Function(1)) u_recip (.clk_i, .en_i, .x_i({x_i, 3'(k)}), .y_o(recip_o[27*k+:27]));
+        mr_fn #(.Function(2)) u_log2 (.clk_i, .en_i, .x_i({x_i, 3'(k)}), .y_o(log2_o[27*k+:27]));
     end
 endmodule
