@@ -51,7 +51,7 @@ $(LIBVERILATED): $(addprefix $(BUILD)/obj/verilated/,verilated.o verilated_threa
 
 # Warnings are errors; assertions live; every flip-flop that is not reset starts with noise.
 VERILATOR_FLAGS = -Wall --assert --trace-fst --x-initial unique \
-	--x-assign unique -Irtl/common -Irtl/rgu -Irtl/nic
+	--x-assign unique -Irtl/common -Irtl/rgu -Irtl/nic -Irtl/pnm
 
 # How a simulated module is compiled for its test; one that is large lowers it for its own target.
 RTL_OPT := -O2
