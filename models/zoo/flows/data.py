@@ -43,7 +43,7 @@ def mix32(h):
 def noise(index, pixels):
     """The fixed u in (0, 1) of each image (by its index) and pixel."""
     h = np.asarray(index)[:, None] * pixels + np.arange(pixels) + 1
-    return ((mix32(h) >> np.uint32(8)) + 0.5) / 2.0**24
+    return ((mix32(h) >> np.uint32(16)) + 0.5) / 65536
 
 
 def scaled(v, u, data):

@@ -21,6 +21,7 @@ CONFIG = {
     "fashion-coupling": dict(COUPLING, data="fashion", tokens=49, channels=16, grid=7, kernel=3),
     "fashion-tar": dict(TAR, data="fashion", tokens=49, channels=16, grid=7, blocks=4),
 }
+CONFIG |= {f"{name}-sharp": CONFIG[name] for name in ("fashion-coupling", "fashion-tar")}
 EPS = 1e-5
 
 
@@ -162,12 +163,14 @@ def bpd(z, logdet, cfg):
 
 
 @torch.no_grad()
-def score(p, cfg, part, bf16=False, batch=500):
-    """Mean bits per dimension over (pixels, index) with the fixed dequantisation noise."""
+def score(p, cfg, part, bf16=False, noise=0.0, batch=500):
+    """Mean bits per dimension over (pixels, index) with the fixed dequantisation noise, and Gaussian noise if asked."""
     total, (pixels, index) = 0.0, part
+    rng = np.random.default_rng(0)
     for at in range(0, len(pixels), batch):
         v, i = pixels[at:at + batch], index[at:at + batch]
         x = data.to_tokens(data.scaled(v, data.noise(i, v.shape[1]), cfg["data"]), cfg)
+        x += np.float32(noise) * rng.standard_normal(x.shape, np.float32)
         total += bpd(*forward(p, cfg, torch.from_numpy(x), bf16), cfg).sum().item()
     return total / len(pixels)
 

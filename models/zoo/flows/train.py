@@ -18,13 +18,18 @@ import data
 import flows
 import files
 
-# batch, steps, rate, share of the steps over which the rate falls, decay of weights, dropout, images shifted
+# batch, steps, rate, share of the steps over which the rate falls, decay of weights, dropout, images shifted;
+# noise: deviation of Gaussian noise added to x in training; start: the model whose weights are the first
 SETTINGS = {
-    "digits-coupling": dict(batch=256, steps=3000, lr=2e-3, fall=0.6, decay=0.1, drop=0.0, shift=0.5),
-    "digits-tar": dict(batch=128, steps=3000, lr=2e-3, fall=0.6, decay=0.1, drop=0.1, shift=0.5),
-    "digits-full": dict(batch=128, steps=3000, lr=2e-3, fall=0.6, decay=0.1, drop=0.1, shift=0.5),
-    "fashion-coupling": dict(batch=128, steps=10000, lr=2e-3, fall=0.5, decay=0.05, drop=0.0, shift=0.0),
-    "fashion-tar": dict(batch=128, steps=10000, lr=2e-3, fall=0.5, decay=0.05, drop=0.0, shift=0.0),
+    "digits-coupling": dict(batch=256, steps=3000, lr=2e-3, fall=0.6, decay=0.1, drop=0.1, shift=0.5, noise=0.0),
+    "digits-tar": dict(batch=128, steps=2000, lr=2e-3, fall=0.6, decay=0.1, drop=0.1, shift=0.5, noise=0.0),
+    "digits-full": dict(batch=128, steps=2000, lr=2e-3, fall=0.6, decay=0.1, drop=0.1, shift=0.5, noise=0.0),
+    "fashion-coupling-sharp": dict(batch=128, steps=8000, lr=6e-3, fall=0.5, decay=0.05, drop=0.0, shift=0.0, noise=0.0),
+    "fashion-tar-sharp": dict(batch=128, steps=6000, lr=5e-3, fall=0.5, decay=0.05, drop=0.0, shift=0.0, noise=0.0),
+    "fashion-coupling": dict(batch=128, steps=3000, lr=4e-3, fall=0.8, decay=0.05, drop=0.0, shift=0.0, noise=1 / 64,
+                             start="fashion-coupling-sharp"),
+    "fashion-tar": dict(batch=128, steps=2500, lr=3e-3, fall=0.8, decay=0.05, drop=0.0, shift=0.0, noise=1 / 96,
+                        start="fashion-tar-sharp"),
 }
 
 
@@ -79,14 +84,14 @@ def shifted(v, share, rng):
     return v.reshape(len(v), -1)
 
 
-def batch(pixels, cfg, st, seed, step, noise):
+def batch(pixels, cfg, st, seed, step):
     rng = np.random.default_rng((seed, step))
     v = pixels[rng.integers(len(pixels), size=st["batch"])]
     if st["shift"]:
         v = shifted(v, st["shift"], rng)
     x = data.scaled(v, rng.random(v.shape), cfg["data"])
-    if noise:
-        x += np.float32(noise) * rng.standard_normal(x.shape, np.float32)
+    if st["noise"]:
+        x += np.float32(st["noise"]) * rng.standard_normal(x.shape, np.float32)
     return torch.from_numpy(data.to_tokens(x, cfg))
 
 
@@ -119,6 +124,9 @@ def main():
     torch.manual_seed(args.seed)
     frozen = files.frozen(args.model)
     p = {k: v.requires_grad_() for k, v in flows.init(cfg, args.seed).items() if k not in frozen}
+    if "start" in st:
+        with torch.no_grad():
+            [p[k].copy_(v) for k, v in files.read(data.HERE / f"{st['start']}.safetensors")[0].items()]
     p.update(frozen)
     learned = {k: v for k, v in p.items() if k not in frozen}
     muon = Muon([v for k, v in learned.items() if hidden(k)], st["decay"])
@@ -146,7 +154,7 @@ def main():
         if step == args.stop:
             return save_state(step)
         torch.manual_seed(args.seed * 1_000_003 + step)
-        x = batch(train[0], cfg, st, args.seed, step, st.get("noise", 0.0))
+        x = batch(train[0], cfg, st, args.seed, step)
         loss = flows.bpd_mean(*flows.forward(p, cfg, x, True, st["drop"]), cfg)
         loss.backward()
         lr = st["lr"] * min(1, (step + 1) / 200) * min(1, (steps - step) / (st["fall"] * steps))
@@ -163,15 +171,17 @@ def main():
         if step % 100 == 0:
             print(f"step {step} train {loss.item():.4f} bpd, {time.process_time() - start:.0f} s", flush=True)
         if (step + 1) % args.save == 0 or step == steps - 1:
-            v = flows.score({**mean, **frozen}, cfg, validation)
+            v = flows.score({**mean, **frozen}, cfg, validation, noise=st["noise"])
             if v < best:
                 best, best_p = v, {k: w.clone() for k, w in mean.items()}
-                files.write(out, best_p, args.model, cfg, dict(bpd_validation=v, steps=step + 1))
+                files.write(out, best_p, args.model, cfg, dict(steps=step + 1))
             save_state(step + 1)
             print(f"  {step + 1} validation {v:.4f} (best {best:.4f})", flush=True)
     full = {**best_p, **frozen}
-    scores = dict(bpd_train=flows.score(full, cfg, (train[0][:10000], train[1][:10000])), bpd_validation=best,
-                  bpd_heldout=flows.score(full, cfg, held_out), bpd_heldout_bf16=flows.score(full, cfg, held_out, True),
+    test = (held_out[0][:1000], held_out[1][:1000])  # what `--score test` scores: of the digits that is all
+    scores = dict(bpd_train=flows.score(full, cfg, (train[0][:10000], train[1][:10000])),
+                  bpd_validation=flows.score(full, cfg, validation), bpd_heldout=flows.score(full, cfg, held_out),
+                  bpd_test=flows.score(full, cfg, test), bpd_test_bf16=flows.score(full, cfg, test, True),
                   seconds=round(time.process_time() - start), steps=steps, seed=args.seed)
     files.write(out, best_p, args.model, cfg, scores)
     files.record(args.model, scores, st, out)
