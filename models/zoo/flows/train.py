@@ -26,9 +26,9 @@ SETTINGS = {
     "digits-full": dict(batch=128, steps=2000, lr=2e-3, fall=0.6, decay=0.1, drop=0.1, shift=0.5, noise=0.0),
     "fashion-coupling-sharp": dict(batch=128, steps=8000, lr=6e-3, fall=0.5, decay=0.05, drop=0.0, shift=0.0, noise=0.0),
     "fashion-tar-sharp": dict(batch=128, steps=6000, lr=5e-3, fall=0.5, decay=0.05, drop=0.0, shift=0.0, noise=0.0),
-    "fashion-coupling": dict(batch=128, steps=3000, lr=4e-3, fall=0.8, decay=0.05, drop=0.0, shift=0.0, noise=1 / 64,
+    "fashion-coupling": dict(batch=128, steps=3000, lr=4e-3, fall=0.8, decay=0.05, drop=0.02, shift=0.0, noise=1 / 48,
                              start="fashion-coupling-sharp"),
-    "fashion-tar": dict(batch=128, steps=2500, lr=3e-3, fall=0.8, decay=0.05, drop=0.0, shift=0.0, noise=1 / 96,
+    "fashion-tar": dict(batch=128, steps=2500, lr=3e-3, fall=0.8, decay=0.05, drop=0.01, shift=0.0, noise=0.0104,
                         start="fashion-tar-sharp"),
 }
 
