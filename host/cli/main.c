@@ -21,6 +21,7 @@ static const struct {
     {"nic", "study", cli_nic_study, "recorded requests through the timing model, policy by policy"},
     {"nic", "tap", cli_nic_tap, "one NIC behind a Linux TAP interface, for ordinary sockets"},
     {"pnm", "mult", cli_pnm_mult, "multiply bf16 arrays as the near-memory elements do"},
+    {"pnm", "gemv", cli_pnm_gemv, "multiply a matrix by vectors on the near-memory elements"},
     {"zoo", "eval", cli_zoo_eval, "score the models of the zoo on held-out text"},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
