@@ -9,12 +9,14 @@
 
 #include "host/io/file.h"
 #include "host/io/npy.h"
+#include "host/pnm/products.h"
 #include "models/golden/pnm_mult.h"
 
 typedef struct {
     const char *a, *b, *device, *out;
     int kind, gen;
     size_t stream, cut, seed_a, seed_b;
+    double timeout;
     bool have_stream, have_gen, have_cut, have_seed, round, json;
 } request;
 
@@ -22,7 +24,9 @@ typedef struct {
 static int mode_of(const request *r, mr_pnm_mult_mode *m) {
     *m = mr_pnm_mult_default();
     m->kind = (mr_pnm_kind)r->kind;
-    m->gen = (mr_pnm_gen)r->gen;
+    m->gen = r->have_gen               ? (mr_pnm_gen)r->gen
+             : r->kind == MR_PNM_SPLIT ? MR_PNM_CENTRED
+                                       : MR_PNM_UNARY;
     m->cut = (unsigned)r->cut;
     if (r->kind != MR_PNM_EXACT && !r->have_stream)
         return cli_error(CLI_USAGE, "pnm mult: --mode %s needs --stream",
@@ -36,12 +40,12 @@ static int mode_of(const request *r, mr_pnm_mult_mode *m) {
     if (r->kind == MR_PNM_EXACT && (r->have_gen || r->have_cut || r->have_seed))
         return cli_error(CLI_USAGE,
                          "pnm mult: --mode exact has no streams: no --gen, --cut, --seed");
-    if (r->have_seed && r->gen != MR_PNM_LFSR)
-        return cli_error(CLI_USAGE, "pnm mult: --gen %s has no seeds", mr_pnm_gen_name(r->gen));
+    if (r->have_seed && m->gen != MR_PNM_LFSR)
+        return cli_error(CLI_USAGE, "pnm mult: --gen %s has no seeds", mr_pnm_gen_name(m->gen));
     const char *wrong = mr_pnm_mult_check(m);
     if (wrong)
         return cli_error(CLI_USAGE, "pnm mult: --mode %s --gen %s --cut %zu: %s",
-                         mr_pnm_kind_name(r->kind), mr_pnm_gen_name(r->gen), r->cut, wrong);
+                         mr_pnm_kind_name(r->kind), mr_pnm_gen_name(m->gen), r->cut, wrong);
     m->seed_a = (uint32_t)r->seed_a;
     m->seed_b = (uint32_t)r->seed_b;
     unsigned flags = 0;
@@ -58,7 +62,7 @@ static int mode_of(const request *r, mr_pnm_mult_mode *m) {
 
 /* "[1, 2, 3]": where element `flat` is. */
 static void place(const mr_npy *x, size_t flat, char *text, size_t size) {
-    size_t index[MR_NPY_MAX_RANK], used = 0;
+    size_t index[MR_NPY_MAX_RANK] = {0}, used = 0;
     for (size_t i = x->rank; i-- > 0; flat /= x->shape[i])
         index[i] = flat % x->shape[i];
     used += (size_t)snprintf(text, size, "[");
@@ -123,6 +127,9 @@ static int same_shape(const request *r, const mr_npy *a, const mr_npy *b) {
 /* What became of the products besides the values. */
 typedef struct {
     size_t overflow, underflow, invalid;
+    bool device;    /* not the golden model in this process: */
+    size_t by_host; /* pairs whose zero needed no multiplier */
+    mr_pnm_counters counters;
 } outcome;
 
 static int multiply(const mr_pnm_mult_mode *m, const uint16_t *a, const uint16_t *b, size_t count,
@@ -144,6 +151,50 @@ static int multiply(const mr_pnm_mult_mode *m, const uint16_t *a, const uint16_t
     return CLI_OK;
 }
 
+/* On a near-memory unit: the same products, each a sum of one term. */
+static int multiply_on(const request *r, const mr_pnm_mult_mode *m, const uint16_t *a,
+                       const uint16_t *b, size_t count, float *out, outcome *met) {
+    bool split = m->kind == MR_PNM_SPLIT;
+    if (m->gen != MR_PNM_UNARY && m->gen != MR_PNM_CENTRED)
+        return cli_error(CLI_UNAVAILABLE, "pnm mult: %s: no multipliers with --gen %s; golden has",
+                         r->device, mr_pnm_gen_name(m->gen));
+    mr_pnm_exec_options options = mr_pnm_exec_defaults();
+    options.chips = 1;
+    options.stop = &cli_stop;
+    options.timeout_ns = (uint64_t)(r->timeout * 1e9);
+    if (split) {
+        options.gen = m->gen;
+        options.cut = m->cut;
+    }
+    mr_pnm_mode mode = {.kind = (uint8_t)m->kind, .log_length = 2};
+    while (1u << mode.log_length < m->stream)
+        mode.log_length++;
+    mr_pnm_exec *exec = NULL;
+    mr_status e = mr_pnm_exec_open(r->device, &options, &exec);
+    if (e == MR_OK)
+        e = mr_pnm_products(exec, mode, a, b, count, (uint32_t *)out, &met->by_host,
+                            &met->counters);
+    mr_pnm_exec_close(exec);
+    if (e != MR_OK)
+        return cli_fail(e);
+    met->device = true;
+    for (size_t i = 0; i < count; i++) {
+        unsigned flags = 0; /* what the operands met does not depend on how they are multiplied */
+        uint32_t code;
+        memcpy(&code, out + i, sizeof code);
+        mr_pnm_mult_mode exact = mr_pnm_mult_default();
+        exact.kind = MR_PNM_EXACT;
+        mr_pnm_mult(&exact, a[i], b[i], &flags);
+        met->invalid += (flags & MR_PNM_INVALID) != 0;
+        bool odd = (a[i] & 0x7F80) == 0x7F80 || (b[i] & 0x7F80) == 0x7F80;
+        met->overflow += !odd && (code & 0x7FFFFFFF) == 0x7F800000;
+        bool zero = (a[i] & 0x7FFF) == 0 || (b[i] & 0x7FFF) == 0;
+        bool flushed = (!(a[i] & 0x7F80) && (a[i] & 0x7F)) || (!(b[i] & 0x7F80) && (b[i] & 0x7F));
+        met->underflow += flushed || (!odd && !zero && (code & 0x7FFFFFFF) == 0);
+    }
+    return CLI_OK;
+}
+
 static int report(const request *r, const mr_pnm_mult_mode *m, size_t count, const outcome *met) {
     if (!r->json) {
         printf("%zu products, %s", count, mr_pnm_kind_name(r->kind));
@@ -162,6 +213,12 @@ static int report(const request *r, const mr_pnm_mult_mode *m, size_t count, con
         json_object_set_new(o, "gen", json_string(mr_pnm_gen_name(r->gen)));
         json_object_set_new(o, "cut", json_integer(m->cut));
     }
+    if (met->device) {
+        bool cycles = met->counters.hardware;
+        json_object_set_new(o, "by_host", json_integer((json_int_t)met->by_host));
+        json_object_set_new(o, "cycles",
+                            cycles ? json_integer((json_int_t)met->counters.cycles) : json_null());
+    }
     return cli_print_json(o);
 }
 
@@ -170,9 +227,6 @@ static int run(const request *r) {
     int code = mode_of(r, &m);
     if (code != CLI_OK)
         return code;
-    if (strcmp(r->device, "golden") != 0)
-        return cli_error(CLI_UNAVAILABLE, "pnm mult: %s multiplies nothing here; golden does",
-                         r->device);
     mr_npy a = {0}, b = {0};
     uint16_t *ca = NULL, *cb = NULL;
     float *out = NULL;
@@ -189,7 +243,8 @@ static int run(const request *r) {
     if (code == CLI_OK && !(out = malloc(a.count ? a.count * sizeof *out : 1)))
         code = cli_error(CLI_FAILED, "pnm mult: out of memory for %zu products", a.count);
     if (code == CLI_OK)
-        code = multiply(&m, ca, cb, a.count, out, &met);
+        code = !strcmp(r->device, "golden") ? multiply(&m, ca, cb, a.count, out, &met)
+                                            : multiply_on(r, &m, ca, cb, a.count, out, &met);
     if (code == CLI_OK) {
         mr_status e = mr_npy_write_f32(r->out, a.rank, a.shape, out);
         code = e == MR_OK ? report(r, &m, a.count, &met) : cli_fail(e);
@@ -204,7 +259,7 @@ static int run(const request *r) {
 
 int cli_pnm_mult(int argc, char **argv) {
     mr_pnm_mult_mode d = mr_pnm_mult_default();
-    request r = {.device = "golden", .seed_a = d.seed_a, .seed_b = d.seed_b};
+    request r = {.device = "golden", .timeout = 600, .seed_a = d.seed_a, .seed_b = d.seed_b};
     enum { STREAM = 3, GEN, CUT, SEED_A, SEED_B };
     cli_option options[] = {
         {.name = "a",
@@ -236,7 +291,7 @@ int cli_pnm_mult(int argc, char **argv) {
                  .kind = CLI_CHOICE,
                  .value = &r.gen,
                  .hint = "unary|lfsr|sobol|centred",
-                 .help = "stream generator (default unary)"},
+                 .help = "stream generator (default centred for split, unary for full)"},
         [CUT] = {.name = "cut",
                  .kind = CLI_COUNT,
                  .value = &r.cut,
@@ -266,7 +321,14 @@ int cli_pnm_mult(int argc, char **argv) {
          .kind = CLI_TEXT,
          .value = &r.device,
          .hint = "NAME",
-         .help = "golden (default)"},
+         .help = "golden (default), sim:pnm, cpu:, opencl:0, cuda:0"},
+        {.name = "timeout",
+         .kind = CLI_REAL,
+         .value = &r.timeout,
+         .hint = "SECONDS",
+         .help = "longest wait for a job of the device (default 600)",
+         .least = 0.001,
+         .most = 1e6},
         {.name = "out",
          .kind = CLI_TEXT,
          .value = &r.out,
