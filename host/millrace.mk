@@ -26,3 +26,9 @@ bench-nic-study: $(MILLRACE)
 	@echo "nic study --study models/cycle/studies/nic.json"
 	@$(MILLRACE) nic study --study models/cycle/studies/nic.json --csv $(BUILD)/nic-study.csv --page $(BUILD)/nic-study.html
 BENCHES += bench-nic-study
+
+# Matrices times vectors on the simulated near-memory unit: at least 90 % of the matrix side's cycles multiply.
+.PHONY: bench-pnm-gemv
+bench-pnm-gemv: $(MILLRACE) $(SIM_PNM) $(DRIVER_DIR)/mr_driver_sim.so $(SIM_HOST)
+	@BUILD="$(BUILD)" tools/bench-pnm-gemv
+BENCHES += bench-pnm-gemv

@@ -119,6 +119,8 @@ void mr_devices_free(mr_device_info *list);
  *                seed=N latency=N wlatency=N bandwidth=BYTES stall=PERCENT memory=MIB xinit=...
  *                trace=FILE     an FST waveform; this and xinit take the debug build of the unit
  *              Default: ideal memory.
+ *   sim:pnm    the near-memory unit's (pnm.h), with the same options and
+ *                dram_trace=FILE  every DRAM command with its cycle
  *
  * Options stand behind '?', joined by '&', with %XX escapes in values: sim:rgu?seed=3&latency=40.
  * An unknown scheme or option, an option given twice and a value outside its range are
