@@ -190,7 +190,8 @@ static int report(const session *s, const request *r) {
     mr_pnm_energy energy;
     mr_pnm_program_tally(mr_pnm_gemv_program(s->plan), &tally);
     mr_pnm_energy_of(&tally, c, &energy);
-    size_t weights = g->outputs * g->inputs, rounded = mr_pnm_gemv_rounded(s->plan);
+    size_t weights = g->outputs * g->inputs, useful = weights * g->vectors;
+    size_t rounded = mr_pnm_gemv_rounded(s->plan);
     if (!r->json) {
         printf("%zu x %zu times %zu vectors", g->outputs, g->inputs, g->vectors);
         cli_pnm_print_mode(&r->mode);
@@ -210,7 +211,7 @@ static int report(const session *s, const request *r) {
     json_t *more = json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "weights_rounded", (json_int_t)rounded, "groups", (json_int_t)r->groups, "tier",
-        (json_int_t)r->tier, "useful_products", (json_int_t)(weights * g->vectors), "products",
+        (json_int_t)r->tier, "useful_products", (json_int_t)useful, "products",
         (json_int_t)c->products, "cycles", count(c, c->cycles), "clock_hz", clock_hz, "ns",
         c->hardware ? json_real((double)c->cycles * 1e9 / clock_hz) : json_null(), "matrix_cycles",
         count(c, matrix), "stream_cycles", count(c, stream), "utilisation",

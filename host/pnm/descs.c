@@ -143,8 +143,10 @@ static mr_status append(draft *d) {
         list->flies[0] = list->flies[1] = false;
     if (list->count == list->room) {
         uint32_t room = list->room ? 2 * list->room : 64;
-        void *larger = realloc(list->desc, (size_t)room * MR_PNM_DESC_BYTES);
-        if (!larger || room <= list->room)
+        void *larger = NULL;
+        if (room > list->room)
+            larger = realloc(list->desc, (size_t)room * MR_PNM_DESC_BYTES);
+        if (!larger)
             return REFUSE(d, MR_OUT_OF_MEMORY, "no memory for %u descriptors", room);
         list->desc = larger;
         list->room = room;

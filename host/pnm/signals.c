@@ -105,7 +105,7 @@ mr_status pnm_check_signals(mr_pnm_builder *b) {
     mr_status status = MR_OK;
     for (unsigned g = 0; status == MR_OK && g < b->groups; g++) {
         const pnm_list *list = &b->list[g];
-        players[g].stop = malloc((list->count + 1) * sizeof *players[g].stop);
+        players[g].stop = malloc(((size_t)list->count + 1) * sizeof *players[g].stop);
         if (!players[g].stop)
             status = mr_pnm_b_fail(b, MR_OUT_OF_MEMORY, "pnm: no memory to check the program");
         for (uint32_t i = 0; status == MR_OK && i < list->count; i++)
@@ -114,7 +114,7 @@ mr_status pnm_check_signals(mr_pnm_builder *b) {
     }
     if (status == MR_OK)
         status = play(b, players);
-    for (unsigned g = 0; g < b->groups; g++)
+    for (unsigned g = 0; g < MR_PNM_GROUPS; g++)
         free(players[g].stop);
     return status;
 }

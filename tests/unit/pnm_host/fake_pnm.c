@@ -42,17 +42,18 @@ static void reset_registers(mr_sim *s) {
 }
 
 static int fake_open(const char *options, mr_sim **out, char *err, size_t err_size) {
+    bool faults = options && !strncmp(options, "fault_file=", 11);
+    if (options && *options && !faults) {
+        snprintf(err, err_size, "unknown option '%.40s'", options);
+        return MR_SIM_EINVAL;
+    }
     mr_sim *s = calloc(1, sizeof *s);
     if (!s)
         return MR_SIM_ENOMEM;
     s->chip = mr_pnm_chip_create(MR_PNM_CENTRED, 0, false);
     s->data = calloc(1, BYTES);
-    if (options && !strncmp(options, "fault_file=", 11)) {
+    if (faults)
         snprintf(s->fault_file, sizeof s->fault_file, "%s", options + 11);
-    } else if (options && *options) {
-        snprintf(err, err_size, "unknown option '%.40s'", options);
-        return MR_SIM_EINVAL;
-    }
     reset_registers(s);
     *out = s;
     return s->chip && s->data ? MR_SIM_OK : MR_SIM_ENOMEM;
