@@ -10,8 +10,8 @@
 typedef struct player {
     uint32_t at, iteration; /* index into the stops */
     uint32_t semaphore[MR_PNM_SEMAPHORES];
-    uint32_t barrier; /* 0: at none */
-    uint32_t *stop;   /* descriptors that matter, by index in the list */
+    uint32_t barrier;     /* 0: at none */
+    const uint32_t *stop; /* descriptors that matter, by index in the list */
     uint32_t stops;
 } player;
 
@@ -102,19 +102,21 @@ static mr_status play(mr_pnm_builder *b, player *players) {
 
 mr_status pnm_check_signals(mr_pnm_builder *b) {
     player players[MR_PNM_GROUPS] = {0};
-    mr_status status = MR_OK;
-    for (unsigned g = 0; status == MR_OK && g < b->groups; g++) {
+    size_t count = 1;
+    for (unsigned g = 0; g < b->groups; g++)
+        count += b->list[g].count;
+    uint32_t *stops = malloc(count * sizeof *stops), *next = stops;
+    if (!stops)
+        return mr_pnm_b_fail(b, MR_OUT_OF_MEMORY, "pnm: no memory to check the program");
+    for (unsigned g = 0; g < b->groups; g++) {
         const pnm_list *list = &b->list[g];
-        players[g].stop = malloc(((size_t)list->count + 1) * sizeof *players[g].stop);
-        if (!players[g].stop)
-            status = mr_pnm_b_fail(b, MR_OUT_OF_MEMORY, "pnm: no memory to check the program");
-        for (uint32_t i = 0; status == MR_OK && i < list->count; i++)
+        players[g].stop = next;
+        for (uint32_t i = 0; i < list->count; i++)
             if (list->desc[i][0] >= MR_PNM_DESC_SEND)
-                players[g].stop[players[g].stops++] = i;
+                *next++ = i;
+        players[g].stops = (uint32_t)(next - players[g].stop);
     }
-    if (status == MR_OK)
-        status = play(b, players);
-    for (unsigned g = 0; g < MR_PNM_GROUPS; g++)
-        free(players[g].stop);
+    mr_status status = play(b, players);
+    free(stops);
     return status;
 }
