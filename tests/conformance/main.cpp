@@ -192,7 +192,9 @@ int main(int argc, char **argv) {
             return 1;
         }
         for (size_t i = 0; i < count; i++)
-            if (list[i].available)
+            if (list[i].available && !(list[i].caps & (MR_CAP_RGU | MR_CAP_KERNELS)))
+                printf("not tested: %s has tests of its own (unit/pnm_host)\n", list[i].uri);
+            else if (list[i].available)
                 uris.push_back(list[i].uri);
             else
                 printf("not tested: %s %s\n", list[i].uri, list[i].reason);
