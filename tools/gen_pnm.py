@@ -134,6 +134,7 @@ def packed(values, width):
 def sv_package(data, stamp):
     out = ["// %s" % stamp, "// Constants of the stream generators, one packed vector a table, element 0 lowest:",
            "// offsets (4 bits, eighths of a step) and biases (10 bits, signed, 2^-10) at 7 * cut + log2(L) - 2.",
+           "/* verilator lint_off UNUSEDPARAM */ // each top takes the tables of its generator",
            "package pnm_stream_pkg;"]
     for gen in data["generators"]:
         out.append("    localparam int unsigned GEN_%s = %d;" % (gen["name"].upper(), gen["code"]))
@@ -144,11 +145,12 @@ def sv_package(data, stamp):
             4 * count - 1, name, packed([o for r in gen["split"] for o in r["offset"]], 4)))
         out.append("    localparam logic [%d:0] %s_BIAS = %s;" % (
             10 * count - 1, name, packed([b for r in gen["split"] for b in r["bias"]], 10)))
-        full = gen["full"] or {"offset": [0] * len(LENGTHS), "bias": [0] * len(LENGTHS)}
+        if not gen["full"]:
+            continue
         out.append("    localparam logic [%d:0] %s_FULL_OFFSET = %s;" % (
-            4 * len(LENGTHS) - 1, name, packed(full["offset"], 4)))
+            4 * len(LENGTHS) - 1, name, packed(gen["full"]["offset"], 4)))
         out.append("    localparam logic [%d:0] %s_FULL_BIAS = %s;" % (
-            10 * len(LENGTHS) - 1, name, packed(full["bias"], 10)))
+            10 * len(LENGTHS) - 1, name, packed(gen["full"]["bias"], 10)))
     out.append("    // shift registers: default seeds, and the maps from the seed to the state of a lane, column j of")
     out.append("    // the map for bit i of the lane's position at 24 * i + j, 24 bits each")
     for reg in data["lfsr"]:
@@ -161,7 +163,7 @@ def sv_package(data, stamp):
         out.append(",\n".join(lines) + "};")
     out.append("    // directions of Sobol dimension 2, 8 bits each")
     out.append("    localparam logic [63:0] SOBOL_DIRECTIONS = %s;" % packed(data["sobol"], 8))
-    out.append("endpackage")
+    out += ["endpackage", "/* verilator lint_on UNUSEDPARAM */"]
     return "\n".join(out) + "\n"
 
 

@@ -27,7 +27,7 @@ static void print_row(mr_pnm_mult_mode *m) {
 }
 
 /*
- * The least RMS among the offsets and biases whose mean stays below a twentieth of it; where no
+ * The least RMS among the offsets and biases whose mean stays below a tenth of it; where no
  * bias reaches that (results in steps too coarse), the least mean. Ties go to the bias nearest to
  * zero. RMS is a parabola in the bias, so a coarse walk finds where the fine one has to look.
  */
@@ -37,7 +37,7 @@ typedef struct {
 } choice;
 
 static bool better(const mult_error *a, const mult_error *b) {
-    bool fits_a = fabs(a->mean) <= a->rms / 20, fits_b = fabs(b->mean) <= b->rms / 20;
+    bool fits_a = fabs(a->mean) <= a->rms / 10, fits_b = fabs(b->mean) <= b->rms / 10;
     if (fits_a != fits_b)
         return fits_a;
     return fits_a ? a->rms < b->rms : fabs(a->mean) < fabs(b->mean);
@@ -58,7 +58,7 @@ static choice search(const mr_pnm_mult_mode *m) {
     for (int offset = 0; offset <= last; offset++) {
         int near = 0;
         double least = 9;
-        for (int i = 0; i <= 40; i++) { /* from the middle outwards */
+        for (int i = 0; i <= 80; i++) { /* from the middle outwards */
             int bias = 8 * outwards(i);
             double rms = error_at(m, offset, bias).rms;
             if (rms < least) {
@@ -101,6 +101,7 @@ static void every(void (*row)(mr_pnm_mult_mode *)) {
         for (m.cut = 0; m.cut <= MR_PNM_CUT_MAX; m.cut++)
             row(&m);
         m.cut = 0;
+        m.stream = MR_PNM_STREAM_MAX;
         m.kind = MR_PNM_FULL;
         if (!mr_pnm_mult_check(&m))
             row(&m);
