@@ -3,7 +3,7 @@ HOST_CORE_SRC := $(wildcard host/core/*.c) $(wildcard drivers/cpu/*.c)
 HOST_MORE_SRC := $(wildcard host/io/*.c host/units/*.c host/lm/*.c host/nic/*.c host/kv/*.c host/pnm/*.c host/flow/*.c) \
 	$(wildcard sim/net/*.c) models/cycle/network.c
 HOST_OBJS = $(call objs,$(HOST_CORE_SRC) $(HOST_MORE_SRC)) $(KERNEL_OBJS) $(KERNEL_TABLE_OBJ)
-HOST_LIBS = $(JANSSON_LIBS) -ldl -pthread -lm
+HOST_LIBS = $(JANSSON_LIBS) -lpng -lz -ldl -pthread -lm
 
 LIBMILLRACE := $(BUILD)/lib/libmillrace.so
 LIBMILLRACE_A := $(BUILD)/lib/libmillrace.a

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A flow compiled into a program of the near-memory unit (docs/flow.md tells how): scoring (x to z
+ * and the log-determinant) or sampling (z to x) of a number of images. The program runs wherever
+ * host/pnm/exec.h runs one; inputs are put into its image before, results taken from it after.
+ */
+#ifndef HOST_FLOW_PLAN_H
+#define HOST_FLOW_PLAN_H
+
+#include "host/flow/flow.h"
+#include "host/pnm/builder.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How groups share the work: blocks in a pipeline; the same, one batch in flight; every group a
+ * whole flow and its share of the images. */
+typedef enum { MR_FLOW_PIPELINED, MR_FLOW_SEQUENTIAL, MR_FLOW_REPLICATED } mr_flow_schedule;
+/* Where matrices lie: the most used in the fastest tiers, or spread over the tiers in turn. */
+typedef enum { MR_FLOW_TIER_AWARE, MR_FLOW_TIER_BLIND } mr_flow_placement;
+
+typedef struct mr_flow_plan_options {
+    bool inverse; /* sampling */
+    size_t images;
+    unsigned groups; /* 1 to MR_PNM_GROUPS */
+    mr_flow_schedule schedule;
+    mr_flow_placement placement;
+    mr_pnm_mode mode;
+    bool wide;          /* float32, for executors that are wide */
+    size_t batch;       /* images that a group works on at once in either half; 0: chosen */
+    size_t first, last; /* blocks in the order of execution, last excluded; both 0: all */
+} mr_flow_plan_options;
+
+typedef struct mr_flow_plan mr_flow_plan;
+
+/* MR_UNSUPPORTED for a network that does not fit a group; more groups than a chip has are
+ * MR_INVALID_ARGUMENT. The flow must outlive the call only. */
+mr_status mr_flow_plan_create(const mr_flow *f, const mr_flow_plan_options *o, mr_flow_plan **out);
+void mr_flow_plan_destroy(mr_flow_plan *p);
+
+mr_pnm_program *mr_flow_plan_program(mr_flow_plan *p);
+
+/* in, out: [images][tokens][channels]; logdet[images] or NULL (scoring only). */
+void mr_flow_plan_put(mr_flow_plan *p, const float *in);
+void mr_flow_plan_get(const mr_flow_plan *p, float *out, float *logdet);
+
+/* What was decided. */
+typedef struct mr_flow_plan_info {
+    unsigned stages, replicas; /* groups in a pipeline, pipelines */
+    size_t batch, halves, iterations;
+    size_t first[MR_PNM_GROUPS + 1];    /* stage s has blocks first[s]..first[s + 1] - 1 in order */
+    double stage_cycles[MR_PNM_GROUPS]; /* of an iteration, by the cost function */
+} mr_flow_plan_info;
+void mr_flow_plan_describe(const mr_flow_plan *p, mr_flow_plan_info *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
