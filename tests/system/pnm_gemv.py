@@ -2,12 +2,15 @@
 """millrace pnm gemv and pnm mult as their callers see them: results, figures that agree with each other, refusals."""
 import math
 import os
+import signal
 import struct
+import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import files  # noqa: E402
-from harness import Place, Skip, devices, main, refuse, run, succeed, succeed_json  # noqa: E402
+from harness import MILLRACE, Place, Skip, devices, main, refuse, run, succeed, succeed_json  # noqa: E402
 
 rng = files.seeded()
 TESTS = []
@@ -173,6 +176,31 @@ def mult_on_a_unit_is_mult():
                 figures = [r[key] for key in ("products", "overflow", "underflow", "invalid")]
                 want = want or (data, figures)
                 assert data == want[0] and figures == want[1], (device, mode, figures, want[1])
+
+
+@test
+def a_killed_simulator_and_a_timeout_leave_nothing():
+    if "sim:pnm" not in units():
+        raise Skip("sim:pnm is not here")
+    with Place() as p:
+        w = p.file("w.npy", files.npy([512, 512], [0.5] * 512 * 512))
+        x = p.file("x.npy", files.npy([256, 512], [0.5] * 256 * 512))
+        args = ["pnm", "gemv", "--w", w, "--x", x, "--mode", "split", "--stream", "256", "--device", "sim:pnm", "--out",
+                p.name("y.npy"), "--dram-trace", p.name("t.txt")]
+        refuse("did not end within 0.3 s", *args, "--timeout", "0.3", code=5, place=p)
+        job = subprocess.Popen([MILLRACE, *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        killed = False
+        while not killed and job.poll() is None:
+            time.sleep(0.05)
+            for thread in os.listdir("/proc/%d/task" % job.pid):
+                with open("/proc/%d/task/%s/children" % (job.pid, thread), encoding="ascii") as f:
+                    for child in f.read().split():
+                        time.sleep(0.3)  # into the job
+                        os.kill(int(child), signal.SIGKILL)
+                        killed = True
+        _, err = job.communicate()
+        assert killed and job.returncode == 1 and b"was killed by signal 9" in err, (job.returncode, err)
+        assert p.listing() == ["w.npy", "x.npy"], p.listing()
 
 
 @test
