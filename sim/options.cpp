@@ -79,6 +79,13 @@ static bool set(options &o, const std::string &key, const std::string &value, st
         err = "simulator option trace: a file name is missing";
         return false;
     }
+    if (key == "dram_trace") {
+        o.dram_trace = value;
+        if (!value.empty())
+            return true;
+        err = "simulator option dram_trace: a file name is missing";
+        return false;
+    }
     err = "unknown simulator option '" + key + "'";
     return false;
 }

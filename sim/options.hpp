@@ -14,7 +14,7 @@ struct options {
     unsigned latency = 1, wlatency = 1, bandwidth = 64;
     unsigned stall_ar = 0, stall_r = 0, stall_aw = 0, stall_w = 0, stall_b = 0, stall_s = 0;
     unsigned stall_len = 8;
-    std::string trace;
+    std::string trace, dram_trace;
 };
 
 // false: err says which key or value is wrong

@@ -47,7 +47,7 @@ typedef struct mr_sim_stats {
 
 typedef struct mr_sim_ops {
     uint32_t abi;     /* MR_SIM_ABI */
-    const char *unit; /* "rgu" */
+    const char *unit; /* "rgu", "pnm" */
 
     /* Builds a simulator, reset applied. options: NULL, "" or "key=value" pairs joined by '&':
      *   seed=N       seeds random stalls and initial register values         (default 1)
@@ -61,6 +61,7 @@ typedef struct mr_sim_ops {
      *   stall_ar= stall_r= stall_aw= stall_w= stall_b= stall_s=   one channel (s: stream sink)
      *   stall_len=N  longest single stall in cycles                           (default 8)
      *   trace=FILE   FST waveform of the whole unit; only a build with tracing can
+     *   dram_trace=FILE   every command to the banks of a unit that has some, one a line
      * An unknown key, a bad value, or a feature this build lacks is refused with one line in err.
      */
     int (*open)(const char *options, mr_sim **sim, char *err, size_t err_size);

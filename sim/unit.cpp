@@ -1,5 +1,7 @@
-// The rotor generation unit as a simulator library: the Verilated rtl/kernels/rgu_kernel.sv behind
-// sim/sim.h. Every simulator has its own Verilator context.
+// A unit as a simulator library: a Verilated board wrapper behind sim/sim.h. Every simulator has
+// its own Verilator context. sim.mk says which unit: MR_SIM_MODEL is the class Verilator made
+// (prefix Vmr_unit), MR_SIM_NAME the unit's name, MR_SIM_STREAM whether it has m_axis_out,
+// MR_SIM_DRAM whether it has banks.
 #include <cstdio>
 #include <cstring>
 #include <deque>
@@ -8,7 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "Vmr_rgu.h"
+#include "Vmr_unit.h"
+#if MR_SIM_DRAM
+#include "Vmr_unit___024root.h"
+#include "sim/dram_trace.hpp"
+#endif
 #include "sim/axi_memory.hpp"
 #include "sim/axi_pins.hpp"
 #include "sim/options.hpp"
@@ -37,9 +43,12 @@ struct mr_sim {
     impl::axi_slave axi;
     impl::stall_source stream_stall;
     std::unique_ptr<VerilatedContext> ctx;
-    std::unique_ptr<Vmr_rgu> top;
+    std::unique_ptr<Vmr_unit> top;
 #if VM_TRACE_FST
     std::unique_ptr<VerilatedFstC> fst;
+#endif
+#if MR_SIM_DRAM
+    impl::dram_trace dram;
 #endif
     std::deque<frame> frames;
     frame open_frame;
@@ -63,9 +72,10 @@ struct mr_sim {
 
 // One clock cycle: the outputs have settled with the inputs of the cycle before.
 int mr_sim::cycle() {
-    Vmr_rgu *t = top.get();
+    Vmr_unit *t = top.get();
     impl::axi_from_unit from = impl::axi_outputs(t);
     axi.cycle(from);
+#if MR_SIM_STREAM
     if (t->m_axis_out_tvalid && t->m_axis_out_tready) {
         const uint8_t *d = (const uint8_t *)t->m_axis_out_tdata.data();
         uint64_t keep = t->m_axis_out_tkeep;
@@ -77,6 +87,11 @@ int mr_sim::cycle() {
             open_frame.clear();
         }
     }
+#endif
+#if MR_SIM_DRAM
+    if (!dram.cycle(impl::dram_commands(t), axi.stats.cycles))
+        return fail(MR_SIM_ESYS, "cannot write the DRAM trace " + opt.dram_trace);
+#endif
 
     said.clear();
     Verilated::threadContextp(ctx.get()); // another simulator may have run in this thread
@@ -85,7 +100,9 @@ int mr_sim::cycle() {
     ctx->timeInc(1);
     eval();
     impl::axi_inputs(t, axi.to);
+#if MR_SIM_STREAM
     t->m_axis_out_tready = !stream_stall.stalled();
+#endif
     t->ap_clk = 0;
     ctx->timeInc(1);
     eval();
@@ -149,7 +166,7 @@ static int build(mr_sim *s) {
     s->ctx->traceEverOn(!s->opt.trace.empty());
 #endif
     Verilated::threadContextp(s->ctx.get());
-    s->top.reset(new Vmr_rgu(s->ctx.get()));
+    s->top.reset(new Vmr_unit(s->ctx.get()));
 #if VM_TRACE_FST
     if (!s->opt.trace.empty()) {
         FILE *f = fopen(s->opt.trace.c_str(), "wb"); // the FST writer does not report this
@@ -160,6 +177,10 @@ static int build(mr_sim *s) {
         s->top->trace(s->fst.get(), 99);
         s->fst->open(s->opt.trace.c_str());
     }
+#endif
+#if MR_SIM_DRAM
+    if (!s->dram.open(s->opt.dram_trace))
+        return s->fail(MR_SIM_ESYS, "cannot write the DRAM trace " + s->opt.dram_trace);
 #endif
     s->top->ap_clk = 0;
     s->top->ap_rst_n = 0;
@@ -180,9 +201,12 @@ static int sim_open(const char *text, mr_sim **out, char *err, size_t err_size) 
         return MR_SIM_EINVAL;
     }
     if (!opt.trace.empty() && !VM_TRACE_FST)
-        why = "this build of the simulator cannot trace: libmr_sim_rgu_debug.so can";
+        why = "this build of the simulator cannot trace: libmr_sim_" MR_SIM_NAME "_debug.so can";
     if (opt.xinit && !MR_SIM_XINIT)
-        why = "this build of the simulator starts from zero: libmr_sim_rgu_debug.so knows xinit";
+        why = "this build of the simulator starts from zero: libmr_sim_" MR_SIM_NAME
+              "_debug.so knows xinit";
+    if (!opt.dram_trace.empty() && !MR_SIM_DRAM)
+        why = "unknown simulator option 'dram_trace': this unit has no banks";
     if (!why.empty()) {
         put_error(err, err_size, why);
         return MR_SIM_EINVAL;
@@ -263,7 +287,7 @@ static int no_answer(mr_sim *s, const char *what) {
 }
 
 static int reg_write(mr_sim *s, uint32_t offset, uint32_t value) {
-    Vmr_rgu *t = s->top.get();
+    Vmr_unit *t = s->top.get();
     int rc = bad_register(s, offset);
     if (rc)
         return rc;
@@ -294,7 +318,7 @@ static int reg_write(mr_sim *s, uint32_t offset, uint32_t value) {
 }
 
 static int reg_read(mr_sim *s, uint32_t offset, uint32_t *value) {
-    Vmr_rgu *t = s->top.get();
+    Vmr_unit *t = s->top.get();
     int rc = bad_register(s, offset);
     if (rc)
         return rc;
@@ -366,8 +390,8 @@ static int sim_reset(mr_sim *s) {
 
 extern "C" __attribute__((visibility("default"))) const mr_sim_ops *mr_sim_entry(uint32_t abi) {
     static const mr_sim_ops ops = {
-        MR_SIM_ABI, "rgu",   sim_open,  sim_close, sim_error, mem_alloc,   mem_free, mem_write,
-        mem_read,   mem_map, reg_write, reg_read,  run,       stream_read, stats,    sim_reset,
+        MR_SIM_ABI, MR_SIM_NAME, sim_open,  sim_close, sim_error, mem_alloc,   mem_free, mem_write,
+        mem_read,   mem_map,     reg_write, reg_read,  run,       stream_read, stats,    sim_reset,
     };
     return abi == MR_SIM_ABI ? &ops : nullptr;
 }
