@@ -79,6 +79,7 @@ void cli_catch_signals(void);
 
 int cli_devices(int argc, char **argv);
 int cli_run_lm(int argc, char **argv);
+int cli_run_flow(int argc, char **argv);
 int cli_rgu_tile(int argc, char **argv);
 int cli_rgu_apply(int argc, char **argv);
 int cli_rgu_fit(int argc, char **argv);

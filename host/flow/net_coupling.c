@@ -121,7 +121,7 @@ static void pack_first(flow_compiler *c, const layout *l, size_t b, flow_block_d
     const mr_flow *f = c->f;
     reach r = reach_of(c, l, b);
     size_t inputs = r.rows * FLOW_WORDS, taps = f->kernel * f->kernel;
-    float *w = calloc(f->hidden * inputs, sizeof *w);
+    float *w = inputs ? calloc(f->hidden * inputs, sizeof *w) : NULL;
     for (size_t o = 0; w && o < f->hidden; o++)
         for (size_t tap = 0; tap < taps; tap++)
             for (size_t i = 0; i < f->channels; i++) {
@@ -144,7 +144,7 @@ static void pack_first(flow_compiler *c, const layout *l, size_t b, flow_block_d
 static void pack_second(flow_compiler *c, const layout *l, size_t b, flow_block_data *d) {
     const mr_flow *f = c->f;
     size_t taps = f->kernel * f->kernel, inputs = taps * l->hr * FLOW_WORDS;
-    float *w = calloc(f->hidden * inputs, sizeof *w);
+    float *w = inputs ? calloc(f->hidden * inputs, sizeof *w) : NULL;
     for (size_t o = 0; w && o < f->hidden; o++)
         for (size_t tap = 0; tap < taps; tap++)
             memcpy(w + o * inputs + tap * l->hr * FLOW_WORDS,

@@ -21,7 +21,7 @@ typedef struct layout {
 static layout layout_of(const flow_compiler *c) {
     const mr_flow *f = c->f;
     layout l = {.xr = c->x_rows, .dr = f->width / FLOW_WORDS, .heads = f->heads, .apart = 1};
-    while (l.apart < l.heads)
+    while (l.apart < l.heads && l.apart < FLOW_WORDS)
         l.apart *= 2;
     l.per_row = FLOW_WORDS / l.apart;
     l.kc = flow_rows(f->tokens * l.apart);
@@ -57,7 +57,7 @@ static void prepare(flow_compiler *c) {
             for (size_t i = 0; i < l.kc * FLOW_WORDS; i++, row++) {
                 size_t word = i % FLOW_WORDS;
                 bool ended = i / FLOW_WORDS + 1 == l.kc && word >= (phase + 1) * l.apart;
-                *row = word % l.apart == head && !ended ? 0 : FLOW_MASKED;
+                *row = (word & (l.apart - 1)) == head && !ended ? 0 : FLOW_MASKED;
             }
 }
 

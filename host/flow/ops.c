@@ -83,7 +83,7 @@ static double matvec_cycles(const mr_pnm_matvec *a, double outputs, double kc) {
     double start = 24, open_row = 12, stream = 1;
     unsigned bits = 1u << a->mode.log_length;
     if (a->mode.kind != 2 && bits > MR_PNM_STREAM_BITS)
-        stream = bits / MR_PNM_STREAM_BITS;
+        stream = (double)bits / MR_PNM_STREAM_BITS;
     double columns = outputs / MR_PNM_PES * kc;
     double rows = columns / MR_PNM_ROW_COLUMNS < 1 ? 1 : columns / MR_PNM_ROW_COLUMNS;
     return start + a->vectors * kc + columns * a->vectors * stream + rows * open_row;

@@ -133,7 +133,8 @@ static size_t choose_batch(const mr_flow_plan *p, size_t most) {
     double fixed = p->c.o.inverse && p->c.f->kind == MR_FLOW_TAR ? 6 : 1, least = 1e300;
     size_t images = (p->c.o.images + i->replicas - 1) / i->replicas, best = 1;
     for (size_t batch = 1; batch <= most; batch++) {
-        double iterations = (double)((images + i->halves * batch - 1) / (i->halves * batch));
+        size_t whole = (images + i->halves * batch - 1) / (i->halves * batch);
+        double iterations = (double)whole;
         double cost = (iterations + i->stages - 1) * ((double)batch + fixed);
         if (cost < least) {
             least = cost;

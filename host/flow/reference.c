@@ -52,8 +52,9 @@ static void coupling_net(const mr_flow *f, const mr_flow_coupling *c, const doub
                          double *work) {
     size_t n = f->channels, h = f->hidden, tokens = f->tokens;
     double *st = work, *masked = st + tokens * 2 * n, *a = masked + tokens * n, *b = a + tokens * h;
-    for (size_t i = 0; i < tokens * n; i++)
-        masked[i] = x[i] * (double)c->mask[i % n];
+    for (size_t t = 0; t < tokens; t++)
+        for (size_t i = 0; i < n; i++)
+            masked[t * n + i] = x[t * n + i] * (double)c->mask[i];
     convolve(f, c->w0, c->b0, n, masked, a);
     convolve(f, c->w1, c->b1, h, a, b);
     for (size_t t = 0; t < tokens; t++) {
@@ -178,13 +179,14 @@ static mr_status run(const mr_flow *f, int back, const double *in, double *out, 
         const mr_flow_coupling *c = &f->coupling[b];
         size_t n = f->channels;
         coupling_net(f, c, out, work);
-        for (size_t j = 0; j < count; j++) {
-            if (c->mask[j % n] != 0)
-                continue;
-            double s = work[j / n * 2 * n + j % n], t = work[j / n * 2 * n + n + j % n];
-            out[j] = back ? (out[j] - t) * exp(-s) : out[j] * exp(s) + t;
-            *logdet += s;
-        }
+        for (size_t k = 0; k < f->tokens; k++)
+            for (size_t j = 0; j < n; j++) {
+                double s = work[k * 2 * n + j], t = work[k * 2 * n + n + j], *x = out + k * n + j;
+                if (c->mask[j] != 0)
+                    continue;
+                *x = back ? (*x - t) * exp(-s) : *x * exp(s) + t;
+                *logdet += s;
+            }
     }
     free(work);
     return MR_OK;
