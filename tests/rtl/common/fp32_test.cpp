@@ -1,6 +1,6 @@
-// float32 addition and scaling against the host's own arithmetic: by class of operand, then at
-// random. The scale's product has at most 51 bits, so the host's double holds it exactly and rounds
-// it once.
+// float32 addition, multiplication and scaling against the host's own arithmetic: by class of
+// operand, then at random. The scale's product has at most 51 bits, so the host's double holds it
+// exactly and rounds it once.
 #include "bench.hpp"
 #include "Vfp32_tb.h"
 
@@ -39,12 +39,12 @@ std::vector<uint32_t> classes() {
 
 TEST_GROUP(Fp32) {
     Bench<Vfp32_tb> b{run_seed()};
-    // values under way: sums come out after three cycles, scaled ones after two
-    std::vector<uint32_t> sums, scaled;
+    // values under way: sums and products come out after three cycles, scaled ones after two
+    std::vector<uint32_t> sums, prods, scaled;
     int wrong = 0;
 
     void setup() override {
-        b.top->en_i = 0x1F;
+        b.top->en_i = 0xFF;
         b.reset();
     }
     void push(uint32_t x, uint32_t y, uint32_t w, int shift) {
@@ -53,11 +53,14 @@ TEST_GROUP(Fp32) {
         b.top->w_i = w;
         b.top->shift_i = (uint32_t)shift & 0x3FF;
         sums.push_back(as_bits(as_float(x) + as_float(y)));
+        prods.push_back(as_bits(as_float(x) * as_float(y)));
         scaled.push_back(
             as_bits((float)((double)as_float(x) * std::ldexp((double)w, -26 - shift))));
         b.tick();
         if (sums.size() >= 3)
             check("sum", sums[sums.size() - 3], b.top->sum_o, x, y);
+        if (prods.size() >= 3)
+            check("product", prods[prods.size() - 3], b.top->prod_o, x, y);
         if (scaled.size() >= 2)
             check("scale", scaled[scaled.size() - 2], b.top->scaled_o, x, w);
     }
@@ -109,6 +112,28 @@ TEST(Fp32, RandomOperands) {
     drain();
 }
 
+// Products at the edges of the range, where rounding meets subnormals and infinity, and ties.
+TEST(Fp32, RandomProducts) {
+    Rng rng(run_seed());
+    for (int k = 0; k < 400000; k++) {
+        uint32_t x = (uint32_t)rng.next(), y = (uint32_t)rng.next();
+        const int ex = (int)(x >> 23 & 0xFF);
+        int sum = (int)rng.below(60) - 30; // of the exponents, beside the one aimed at
+        sum += rng.percent(70) ? 128 : 381;
+        const int ey = sum - ex < 0 ? 0 : sum - ex > 255 ? 255 : sum - ex;
+        if (rng.percent(80))
+            y = (y & 0x807FFFFF) | (uint32_t)ey << 23;
+        if (rng.percent(20)) // a subnormal operand of any size
+            x = (x & 0x80000000) | (x & 0x007FFFFF) >> rng.below(23);
+        if (rng.percent(40)) { // few bits: ties
+            x &= 0xFFFFFFFFu << rng.below(23);
+            y &= 0xFFFFFFFFu << rng.below(23);
+        }
+        push(x, y, 1u << 26, 0);
+    }
+    drain();
+}
+
 TEST(Fp32, EnablesHoldTheStages) {
     b.top->a_i = as_bits(1.5f);
     b.top->b_i = as_bits(2.0f);
@@ -121,6 +146,7 @@ TEST(Fp32, EnablesHoldTheStages) {
     for (int k = 0; k < 4; k++)
         b.tick();
     LONGS_EQUAL(as_bits(3.5f), b.top->sum_o);
+    LONGS_EQUAL(as_bits(3.0f), b.top->prod_o);
     LONGS_EQUAL(as_bits(0.75f), b.top->scaled_o);
 }
 
