@@ -192,8 +192,10 @@ static bool all_finite(const float *v, size_t n) {
 static int report_overflow(session *s, const request *r, const task *t, size_t image) {
     size_t pixels = mr_flow_pixels(s->flow), e = 0;
     float *v = malloc(2 * pixels * sizeof *v), ld = 0;
-    if (!v)
+    if (!v || !t->in) {
+        free(v);
         return cli_error(CLI_FAILED, "run flow: out of memory");
+    }
     memcpy(v, t->in + image * pixels, pixels * sizeof *v);
     mr_status status = MR_OK;
     for (; e < s->flow->blocks && status == MR_OK; e++) {
