@@ -299,13 +299,14 @@ static int run_score(session *s, const request *r, score *out) {
     task back = {.inverse = true, .count = out->images, .in = s->z, .out = s->back};
     if ((e = run_task(s, r, &back, &unused)) != MR_OK)
         return cli_fail(e);
-    for (size_t i = 0; i < out->images * pixels; i++) {
-        double d = fabs((double)s->back[i] - (double)s->x[i]);
-        if (!isfinite(d))
-            return report_overflow(s, r, &back, i / pixels);
-        out->most = fmax(out->most, d);
-        out->squares += d * d;
-    }
+    for (size_t i = 0; i < out->images; i++)
+        for (size_t k = i * pixels; k < (i + 1) * pixels; k++) {
+            double d = fabs((double)s->back[k] - (double)s->x[k]);
+            if (!isfinite(d))
+                return report_overflow(s, r, &back, i);
+            out->most = fmax(out->most, d);
+            out->squares += d * d;
+        }
     return CLI_OK;
 }
 
