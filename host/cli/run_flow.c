@@ -362,7 +362,7 @@ static int report(const session *s, const request *r, const score *c) {
         json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}", "schedule", schedule_names[r->schedule],
                   "placement", placement_names[r->placement], "stages", (json_int_t)s->info.stages,
                   "replicas", (json_int_t)s->info.replicas, "batch",
-                  (json_int_t)(s->info.batch * s->info.halves), "iterations",
+                  (json_int_t)s->info.batch * (json_int_t)s->info.halves, "iterations",
                   (json_int_t)s->info.iterations));
     bool counted = n->hardware;
     json_object_set_new(j, "cycles", counted ? json_integer((json_int_t)n->cycles) : json_null());
