@@ -321,7 +321,7 @@ int cli_pnm_mult(int argc, char **argv) {
          .kind = CLI_TEXT,
          .value = &r.device,
          .hint = "NAME",
-         .help = "golden (default), sim:pnm, cpu:, opencl:0, cuda:0"},
+         .help = "golden (default), sim:pnm"},
         {.name = "timeout",
          .kind = CLI_REAL,
          .value = &r.timeout,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs of host/pnm/builder.h, run by whoever there is: the golden model in threads of this
- * process ("golden"), or a device with MR_CAP_PNM behind a URI ("sim:pnm", "cpu:", "opencl:0").
+ * process ("golden"), or a device with MR_CAP_PNM behind a URI ("sim:pnm").
  * All give the same memory for the same program and multiplier.
  */
 #ifndef HOST_PNM_EXEC_H

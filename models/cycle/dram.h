@@ -27,7 +27,7 @@ extern "C" {
 enum { MR_DRAM_TIERS = 16 };
 enum { MR_DRAM_ACT, MR_DRAM_RD, MR_DRAM_WR, MR_DRAM_PRE, MR_DRAM_REF, MR_DRAM_COMMANDS };
 
-/* A part, as its file has it: models/cycle/dram/NAME.json; docs/pnm-dram.md explains the keys. */
+/* A part, as its file has it: models/cycle/dram/NAME.json, where every key has its source. */
 typedef struct {
     char name[32];
     double clock_ns;

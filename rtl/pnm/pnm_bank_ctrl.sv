@@ -25,7 +25,6 @@ module pnm_bank_ctrl (
     output logic [3:0]                        cmd_banks_o,
     output logic [63:0]                       cmd_wmask_o,
     output logic [1023:0]                     cmd_wdata_o,
-    output logic                              idle_o,
     output logic                              late_o
 );
   localparam logic [2:0] ACT = 3'd0, RD = 3'd1, WR = 3'd2, PRE = 3'd3, REF = 3'd4;
@@ -126,7 +125,6 @@ module pnm_bank_ctrl (
                           : 4'hF;
   assign cmd_wmask_o = req_wmask_i;
   assign cmd_wdata_o = req_wdata_i;
-  assign idle_o      = !req_valid_i;
   assign late_o      = due_q > 4'd8;
 
   always_ff @(posedge clk_i) begin

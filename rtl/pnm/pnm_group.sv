@@ -116,7 +116,7 @@ module pnm_group #(
   assign req_wmask = mo_req_valid ? '1 : mv_wmask;
   assign req_wdata = mo_req_valid ? mo_wdata : mv_wdata;
 
-  logic          cmd_valid, unused_ctrl_idle;
+  logic          cmd_valid;
   logic [2:0]    cmd;
   logic [9:0]    cmd_row;
   logic [3:0]    cmd_col, cmd_banks;
@@ -126,7 +126,7 @@ module pnm_group #(
       .clk_i, .rst_ni, .timing_i, .req_valid_i(req_valid), .req_ready_o(req_ready), .req_we_i(req_we),
       .req_col_i(req_col), .req_wmask_i(req_wmask), .req_wdata_i(req_wdata), .req_last_i(mv_req_last && !mo_req_valid),
       .cmd_valid_o(cmd_valid), .cmd_o(cmd), .cmd_row_o(cmd_row), .cmd_col_o(cmd_col), .cmd_banks_o(cmd_banks),
-      .cmd_wmask_o(cmd_wmask), .cmd_wdata_o(cmd_wdata), .idle_o(unused_ctrl_idle), .late_o);
+      .cmd_wmask_o(cmd_wmask), .cmd_wdata_o(cmd_wdata), .late_o);
   pnm_dram u_dram (
       .clk_i, .rst_ni, .cmd_valid_i(cmd_valid), .cmd_i(cmd), .cmd_row_i(cmd_row), .cmd_col_i(cmd_col),
       .cmd_banks_i(cmd_banks), .cmd_wmask_i(cmd_wmask), .cmd_wdata_i(cmd_wdata), .rvalid_o(rvalid), .rdata_o(rdata));

@@ -31,7 +31,7 @@ module matvec_tb #(
     input  logic [13:0]   back_col_i,
     input  logic [1023:0] back_data_i
 );
-  logic          req_valid, req_ready, req_we, req_last, rvalid, unused_idle;
+  logic          req_valid, req_ready, req_we, req_last, rvalid;
   logic [13:0]   req_col;
   logic [63:0]   req_wmask, cmd_wmask;
   logic [1023:0] req_wdata, rdata, cmd_wdata;
@@ -48,7 +48,7 @@ module matvec_tb #(
       .req_valid_i(req_valid), .req_ready_o(req_ready), .req_we_i(req_we), .req_col_i(req_col),
       .req_wmask_i(req_wmask), .req_wdata_i(req_wdata), .req_last_i(req_last),
       .cmd_valid_o, .cmd_o, .cmd_row_o, .cmd_col_o, .cmd_banks_o,
-      .cmd_wmask_o(cmd_wmask), .cmd_wdata_o(cmd_wdata), .idle_o(unused_idle), .late_o);
+      .cmd_wmask_o(cmd_wmask), .cmd_wdata_o(cmd_wdata), .late_o);
   pnm_dram u_dram (
       .clk_i, .rst_ni,
       .cmd_valid_i(cmd_valid_o || back_we_i),
