@@ -25,10 +25,10 @@ static const char suffix[] = ".safetensors";
 
 typedef struct {
     const char *model, *out, *device;
-    size_t sample, seed, stream, limit, groups, round_trip;
+    size_t sample, seed, stream, cut, limit, groups, round_trip;
     int part, mult, gen, schedule, placement;
     double temperature, timeout;
-    bool list, json, score, have_stream;
+    bool list, json, score, have_stream, have_cut;
 } request;
 
 typedef struct {
@@ -326,6 +326,24 @@ static double utilisation(const mr_pnm_counters *c) {
     return busy > 0 ? stream / busy : 0;
 }
 
+/* FNV-1a over the bits of all results: equal on devices that agree to the bit. */
+static uint64_t digest(const session *s, bool scored) {
+    size_t n = s->count * mr_flow_pixels(s->flow);
+    const struct {
+        const float *v;
+        size_t count;
+    } part[] = {{scored ? s->z : s->x, n}, {s->logdet, scored ? s->count : 0}};
+    uint64_t hash = 0xCBF29CE484222325u;
+    for (size_t p = 0; p < 2; p++)
+        for (size_t i = 0; i < part[p].count; i++) {
+            uint32_t bits;
+            memcpy(&bits, &part[p].v[i], sizeof bits);
+            for (unsigned k = 0; k < 32; k += 8)
+                hash = (hash ^ (bits >> k & 0xFFu)) * 0x100000001B3u;
+        }
+    return hash;
+}
+
 static int report(const session *s, const request *r, const score *c) {
     double rms = c->images ? sqrt(c->squares / (double)(c->images * mr_flow_pixels(s->flow))) : 0;
     if (!r->json) {
@@ -347,6 +365,7 @@ static int report(const session *s, const request *r, const score *c) {
     bool hybrid = r->mult == MULT_HYBRID;
     json_object_set_new(j, "stream", hybrid ? json_integer((json_int_t)r->stream) : json_null());
     json_object_set_new(j, "gen", hybrid ? json_string(r->gen ? "centred" : "unary") : json_null());
+    json_object_set_new(j, "cut", hybrid ? json_integer((json_int_t)r->cut) : json_null());
     if (r->score) {
         json_object_set_new(j, "bpd", json_real(c->bpd));
         json_object_set_new(j, "round_trip",
@@ -364,6 +383,9 @@ static int report(const session *s, const request *r, const score *c) {
                   "replicas", (json_int_t)s->info.replicas, "batch",
                   (json_int_t)s->info.batch * (json_int_t)s->info.halves, "iterations",
                   (json_int_t)s->info.iterations));
+    char hex[17];
+    snprintf(hex, sizeof hex, "%016llx", (unsigned long long)digest(s, r->score));
+    json_object_set_new(j, "digest", json_string(hex));
     bool counted = n->hardware;
     json_object_set_new(j, "cycles", counted ? json_integer((json_int_t)n->cycles) : json_null());
     json_object_set_new(j, "clock_hz", json_real(clock_hz));
@@ -391,6 +413,7 @@ static int run(session *s, request *r) {
         return code;
     mr_pnm_exec_options o = mr_pnm_exec_defaults();
     o.gen = r->gen ? MR_PNM_CENTRED : MR_PNM_UNARY;
+    o.cut = (unsigned)r->cut;
     o.wide = r->mult == MULT_FP32;
     o.stop = &cli_stop;
     o.timeout_ns = (uint64_t)(r->timeout * 1e9);
@@ -415,6 +438,8 @@ static int check(request *r) {
         return cli_error(CLI_USAGE, "run flow: --mult hybrid needs --stream");
     if (r->mult != MULT_HYBRID && r->have_stream)
         return cli_error(CLI_USAGE, "run flow: --stream needs --mult hybrid");
+    if (r->mult != MULT_HYBRID && r->have_cut)
+        return cli_error(CLI_USAGE, "run flow: --cut needs --mult hybrid");
     if (r->have_stream && (r->stream & (r->stream - 1)) != 0)
         return cli_error(CLI_USAGE, "run flow: --stream %zu: must be a power of two", r->stream);
     return CLI_OK;
@@ -442,6 +467,8 @@ int cli_run_flow(int argc, char **argv) {
         CHOICE("score", &r.part, "test|all", "bits per dimension of held-out images"),
         COUNT("stream", &r.stream, MR_PNM_STREAM_MIN, MR_PNM_STREAM_MAX,
               "hybrid: stream bits a product, a power of two"),
+        COUNT("cut", &r.cut, 0, MR_PNM_CUT_MAX,
+              "hybrid: upper fraction bits multiplied in binary (default 0)"),
         TEXT("model", &r.model, "NAME", "a committed flow, or a file"),
         {.name = "list", .kind = CLI_FLAG, .value = &r.list, .help = "name the committed flows"},
         COUNT("sample", &r.sample, 1, 65536, "images to make"),
@@ -467,6 +494,7 @@ int cli_run_flow(int argc, char **argv) {
         return code < 0 ? cli_flush() : code;
     r.score = options[0].given;
     r.have_stream = options[1].given;
+    r.have_cut = options[2].given;
     if ((code = check(&r)) != CLI_OK)
         return code;
     session s = {0};
