@@ -41,7 +41,7 @@ typedef struct {
     double seconds, bits_per_byte;
     double smallest_gap; /* between the two likeliest bytes, over all that were chosen */
     mr_lm_stats stats;
-    mr_lm_nic_stats nic;
+    mr_shards_stats nic;
 } session;
 
 static double now(void) {
@@ -152,7 +152,7 @@ static json_t *describe_rgu(const session *s, const request *r) {
 }
 
 static json_t *describe_nic(const session *s, const request *r) {
-    const mr_lm_nic_stats *t = &s->nic;
+    const mr_shards_stats *t = &s->nic;
     json_t *j =
         json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "device", cli_json_text(r->nic_uri),
                   "nodes", (json_int_t)t->nodes, "frames", (json_int_t)t->frames, "bytes",

@@ -3,15 +3,17 @@
 #ifndef HOST_LM_INTERNAL_H
 #define HOST_LM_INTERNAL_H
 
+#include "host/kv/shards.h"
 #include "host/lm/lm.h"
-#include "host/lm/nodes.h"
 #include "host/units/generator.h"
 
 enum {
-    LM_PENDING = 256, /* launches between two synchronisations */
-    LM_SHARD = 256,   /* keys a decode kernel looks at */
-    LM_STEP = 512,    /* most bytes of one step: a longer text takes several */
-    LM_SLOTS = 2      /* generated matrices in flight */
+    LM_PENDING = 256,   /* launches between two synchronisations */
+    LM_SHARD = 256,     /* keys a decode kernel looks at */
+    LM_STEP = 512,      /* most bytes of one step: a longer text takes several */
+    LM_SLOTS = 2,       /* generated matrices in flight */
+    LM_NODES_STEP = 16, /* most bytes of a step over nodes: all blocks before it are with them */
+    LM_BLOCK_KEYS = 8   /* positions of a KV block */
 };
 
 struct mr_lm {
@@ -21,8 +23,9 @@ struct mr_lm {
     mr_device_info gpu_info;
     mr_queue *queue;
     size_t position;
-    size_t most;     /* bytes of a step */
-    lm_nodes *nodes; /* NULL: the KV cache is in k_cache and v_cache */
+    size_t most;       /* bytes of a step */
+    mr_shards *shards; /* NULL: the KV cache is in k_cache and v_cache */
+    float *shard_rows; /* a step on its way to them: queries, keys, values, attention */
     mr_event *pending[LM_PENDING];
     size_t num_pending;
     mr_lm_stats stats;

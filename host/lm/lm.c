@@ -169,11 +169,26 @@ static mr_status attend_one(mr_lm *lm, size_t layer, float scale) {
                      8);
 }
 
+/* The step's queries, keys and values to the nodes, their attention back. */
+static mr_status attend_nodes(mr_lm *lm, size_t layer, size_t count) {
+    const mr_lm_config *c = &lm->m->config;
+    size_t q = count * c->n_heads * c->head_dim, row = count * c->n_kv_heads * c->head_dim;
+    float *qs = lm->shard_rows, *k = qs + q, *v = k + row, *o = v + row;
+    mr_status e = lm_read(lm, lm->q, 0, qs, q * sizeof *qs);
+    if (e == MR_OK)
+        e = mr_buffer_read(lm->k_cache[layer], 0, k, row * sizeof *k);
+    if (e == MR_OK)
+        e = mr_buffer_read(lm->v_cache[layer], 0, v, row * sizeof *v);
+    if (e == MR_OK)
+        e = mr_shards_attend(lm->shards, layer, count, qs, k, v, o);
+    return e == MR_OK ? mr_buffer_write(lm->o_buf, 0, o, q * sizeof *o) : e;
+}
+
 static mr_status attention(mr_lm *lm, size_t layer, size_t count) {
     const mr_lm_config *c = &lm->m->config;
     const mr_lm_layer *l = &lm->m->layers[layer];
     /* with nodes, the cache's buffers hold the step's own rows only */
-    size_t at = lm->nodes ? 0 : lm->position * c->n_kv_heads * c->head_dim;
+    size_t at = lm->shards ? 0 : lm->position * c->n_kv_heads * c->head_dim;
     float scale = (float)(1.0 / sqrt((double)c->head_dim));
     mr_status e = norm(lm, lm->h, lm->x, lm->attn_norm[layer], 0, count);
     if (e == MR_OK)
@@ -186,8 +201,8 @@ static mr_status attention(mr_lm *lm, size_t layer, size_t count) {
         e = rope(lm, lm->q, 0, c->n_heads, count);
     if (e == MR_OK)
         e = rope(lm, lm->k_cache[layer], at, c->n_kv_heads, count);
-    if (e == MR_OK && lm->nodes)
-        e = lm_nodes_attend(lm, layer, count, scale);
+    if (e == MR_OK && lm->shards)
+        e = attend_nodes(lm, layer, count);
     else if (e == MR_OK)
         e = count == 1 ? attend_one(lm, layer, scale) : attend_many(lm, layer, count, scale);
     if (e == MR_OK)
@@ -224,8 +239,8 @@ static mr_status step(mr_lm *lm, const uint8_t *text, size_t count, bool all, fl
         e = project(lm, lm->m->head, lm->logits, 0, lm->h, rows, false);
     if (e == MR_OK)
         e = lm_read(lm, lm->logits, 0, logits, rows * c->vocab * sizeof(float));
-    if (e == MR_OK && lm->nodes)
-        e = lm_nodes_flush(lm, count);
+    if (e == MR_OK && lm->shards)
+        e = mr_shards_step(lm->shards, count);
     return e;
 }
 
@@ -252,7 +267,7 @@ mr_status mr_lm_forward(mr_lm *lm, const uint8_t *text, size_t count, bool all, 
 }
 
 mr_status mr_lm_restart(mr_lm *lm) {
-    mr_status e = lm->nodes ? lm_nodes_restart(lm) : MR_OK;
+    mr_status e = lm->shards ? mr_shards_restart(lm->shards) : MR_OK;
     lm->position = 0;
     return e;
 }
@@ -261,10 +276,10 @@ size_t mr_lm_position(const mr_lm *lm) { return lm->position; }
 const mr_device_info *mr_lm_gpu(const mr_lm *lm) { return &lm->gpu_info; }
 void mr_lm_get_stats(const mr_lm *lm, mr_lm_stats *stats) { *stats = lm->stats; }
 
-mr_status mr_lm_get_nic_stats(const mr_lm *lm, mr_lm_nic_stats *stats) {
-    if (!lm->nodes)
+mr_status mr_lm_get_nic_stats(const mr_lm *lm, mr_shards_stats *stats) {
+    if (!lm->shards)
         return mr_fail(MR_UNSUPPORTED, "this model's KV cache is not sharded over NICs");
-    return lm_nodes_stats(lm->nodes, stats);
+    return mr_shards_get_stats(lm->shards, stats);
 }
 
 void mr_lm_reset_stats(mr_lm *lm) {

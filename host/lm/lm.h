@@ -14,6 +14,7 @@
 
 #include <millrace/millrace.h>
 
+#include "host/kv/shards.h"
 #include "host/lm/model.h"
 
 #ifdef __cplusplus
@@ -46,15 +47,6 @@ typedef struct mr_lm_stats {
     uint64_t checked, wrong; /* tiles */
 } mr_lm_stats;
 
-/* What the NICs did since the model was created. */
-typedef struct mr_lm_nic_stats {
-    size_t nodes;
-    uint64_t frames, bytes;   /* sent into the network */
-    uint64_t retransmissions; /* by hosts and NICs */
-    uint64_t merges;          /* MERGED results made */
-    uint64_t cycles;
-} mr_lm_nic_stats;
-
 /* M must outlive *out. */
 mr_status mr_lm_create(const mr_lm_model *m, const mr_lm_options *options, mr_lm **out);
 void mr_lm_destroy(mr_lm *lm);
@@ -76,7 +68,7 @@ mr_status mr_lm_forward(mr_lm *lm, const uint8_t *text, size_t count, bool all, 
 
 void mr_lm_get_stats(const mr_lm *lm, mr_lm_stats *stats);
 /* MR_UNSUPPORTED without options.nic. */
-mr_status mr_lm_get_nic_stats(const mr_lm *lm, mr_lm_nic_stats *stats);
+mr_status mr_lm_get_nic_stats(const mr_lm *lm, mr_shards_stats *stats);
 void mr_lm_reset_stats(mr_lm *lm);
 
 /*

@@ -147,6 +147,27 @@ static mr_status open_gpu(mr_lm *lm) {
     return e;
 }
 
+static mr_status open_shards(mr_lm *lm) {
+    const mr_lm_config *c = &lm->m->config;
+    size_t row = (2 * c->n_heads + 2 * c->n_kv_heads) * c->head_dim;
+    mr_shards_options o = {.nic = lm->o.nic,
+                           .device = lm->gpu,
+                           .layers = c->n_layers,
+                           .heads = c->n_heads,
+                           .kv_heads = c->n_kv_heads,
+                           .dim = c->head_dim,
+                           .context = c->context,
+                           .block = LM_BLOCK_KEYS,
+                           .step = LM_NODES_STEP,
+                           .scale = (float)(1.0 / sqrt((double)c->head_dim)),
+                           .timeout_ns = lm->o.timeout_ns,
+                           .stop = lm->o.stop};
+    lm->shard_rows = malloc(LM_NODES_STEP * row * sizeof *lm->shard_rows);
+    if (!lm->shard_rows)
+        return mr_fail(MR_OUT_OF_MEMORY, "out of memory");
+    return mr_shards_open(&o, &lm->shards);
+}
+
 static mr_status build(mr_lm *lm) {
     size_t factors = lm->m->num_factors, layers = lm->m->config.n_layers;
     mr_status e = open_gpu(lm);
@@ -165,7 +186,7 @@ static mr_status build(mr_lm *lm) {
         (e = upload_tensor(lm, lm->m->embed, &lm->embed)) != MR_OK ||
         (e = upload_tensor(lm, lm->m->norm, &lm->norm)) != MR_OK || (e = create_work(lm)) != MR_OK)
         return e;
-    if (lm->o.nic && (e = lm_nodes_open(lm, lm->o.nic)) != MR_OK)
+    if (lm->o.nic && (e = open_shards(lm)) != MR_OK)
         return e;
     return lm_weights_open(lm);
 }
@@ -194,7 +215,8 @@ void mr_lm_destroy(mr_lm *lm) {
     for (size_t i = 0; i < lm->num_pending; i++)
         mr_event_destroy(lm->pending[i]);
     lm_weights_close(lm);
-    lm_nodes_close(lm->nodes);
+    mr_shards_close(lm->shards);
+    free(lm->shard_rows);
     if (lm->queue)
         mr_queue_destroy(lm->queue);
     if (lm->gpu)
