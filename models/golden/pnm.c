@@ -7,9 +7,6 @@
 #include "models/golden/pnm_internal.h"
 
 enum { MATRIX_SIDE, VECTOR_SIDE };
-/* What became of a group's turn. */
-enum { STEPPED, WAITS, FINISHED, FAILED };
-
 uint64_t mr_pnm_field(const uint8_t desc[MR_PNM_DESC_BYTES], unsigned lsb, unsigned bits) {
     uint64_t value = 0;
     for (unsigned i = 0, end = lsb % 8 + bits; i * 8 < end && i < 8; i++)
@@ -108,14 +105,9 @@ static uint8_t *reach(const mr_pnm_memory *memory, uint64_t addr, uint64_t bytes
     return memory->data + (addr - memory->base);
 }
 
-/* LOAD, STORE and WLOAD have the same layout. */
-static uint64_t address(const pnm_group *g, const uint8_t *d) {
-    return FIELD(d, LOAD_ADDR) + (uint64_t)g->iteration * FIELD(d, LOAD_STEP);
-}
-
-static unsigned move(pnm_group *g, const mr_pnm_memory *memory, const uint8_t *d) {
+static unsigned move(pnm_group *g, const mr_pnm_memory *memory, uint64_t addr, const uint8_t *d) {
     uint64_t rows = FIELD(d, LOAD_ROWS), bytes = rows * sizeof g->scratch[0];
-    uint8_t *at = reach(memory, address(g, d), bytes);
+    uint8_t *at = reach(memory, addr, bytes);
     uint32_t *row = g->scratch[FIELD(d, LOAD_ROW)];
     if (d[0] == MR_PNM_DESC_LOAD) {
         if (!at)
@@ -130,10 +122,10 @@ static unsigned move(pnm_group *g, const mr_pnm_memory *memory, const uint8_t *d
 }
 
 static unsigned load_weights(const mr_pnm_chip *chip, pnm_group *g, const mr_pnm_memory *memory,
-                             const uint8_t *d) {
+                             uint64_t addr, const uint8_t *d) {
     size_t columns = FIELD(d, WLOAD_COLUMNS), col = FIELD(d, WLOAD_COL);
     size_t bytes = chip->wide ? sizeof g->wide[0][0] : sizeof g->bank[0][0];
-    const uint8_t *at = reach(memory, address(g, d), (uint64_t)columns * PES * bytes);
+    const uint8_t *at = reach(memory, addr, (uint64_t)columns * PES * bytes);
     if (!at)
         return MR_PNM_ERR_READ;
     for (size_t c = 0; c < columns; c++)
@@ -143,15 +135,10 @@ static unsigned load_weights(const mr_pnm_chip *chip, pnm_group *g, const mr_pnm
     return MR_PNM_ERR_OK;
 }
 
-static unsigned send(mr_pnm_chip *chip, const pnm_group *g, const uint8_t *d) {
+static void send(mr_pnm_chip *chip, const pnm_group *g, const uint8_t *d) {
     pnm_group *to = &chip->groups[FIELD(d, SEND_GROUP)];
     memmove(to->scratch[FIELD(d, SEND_TO)], g->scratch[FIELD(d, SEND_ROW)],
             FIELD(d, SEND_ROWS) * sizeof g->scratch[0]);
-    uint32_t *semaphore = &to->semaphore[FIELD(d, SEND_SEM)];
-    if (*semaphore == 65535)
-        return MR_PNM_ERR_SEMAPHORE;
-    ++*semaphore;
-    return MR_PNM_ERR_OK;
 }
 
 /* ---- Programs ---------------------------------------------------------------------------------
@@ -179,139 +166,63 @@ static void watch_overlap(mr_pnm_chip *chip, unsigned index, const uint8_t *d) {
         if (pnm_rows_meet(&mine, &its)) {
             chip->result->hazard = true;
             chip->result->hazard_group = index;
-            chip->result->hazard_index = g->pc;
+            chip->result->hazard_index = chip->walk.group[index].pc;
         }
     }
     memcpy(g->in_flight[side], d, MR_PNM_DESC_BYTES);
     g->flies[side] = true;
 }
 
-/* Whether every group of the barrier stands at the same one; then all go on. */
-static bool barrier(mr_pnm_chip *chip, pnm_group *g, uint32_t groups) {
-    g->barrier = groups;
-    for (unsigned i = 0; i < MR_PNM_GROUPS; i++)
-        if (groups >> i & 1 && chip->groups[i].barrier != groups)
-            return false;
-    for (unsigned i = 0; i < MR_PNM_GROUPS; i++)
-        if (groups >> i & 1) {
-            chip->groups[i].barrier = 0;
-            if (&chip->groups[i] != g)
-                chip->groups[i].pc++;
-        }
-    return true;
+static const uint8_t *fetch(void *context, unsigned group, uint32_t index) {
+    const mr_pnm_chip *chip = context;
+    return reach(chip->memory, chip->progs[group].addr + (uint64_t)index * MR_PNM_DESC_BYTES,
+                 MR_PNM_DESC_BYTES);
 }
 
-static int control(mr_pnm_chip *chip, pnm_group *g, const uint8_t *d) {
+static void passed(void *context, unsigned group, const uint8_t *d) {
+    pnm_group *g = &((mr_pnm_chip *)context)->groups[group];
+    (void)d;
     g->flies[MATRIX_SIDE] = g->flies[VECTOR_SIDE] = false;
-    if (d[0] == MR_PNM_DESC_WAIT) {
-        uint32_t *semaphore = &g->semaphore[FIELD(d, WAIT_SEM)];
-        uint32_t count = (uint32_t)FIELD(d, WAIT_COUNT);
-        if (*semaphore < count)
-            return WAITS;
-        *semaphore -= count;
-    } else if (d[0] == MR_PNM_DESC_BARRIER) {
-        if (!barrier(chip, g, (uint32_t)FIELD(d, BARRIER_GROUPS)))
-            return WAITS;
-    } else {
-        if (g->iteration + 1 < FIELD(d, LOOP_COUNT)) {
-            g->iteration++;
-            g->pc = (uint32_t)FIELD(d, LOOP_TARGET);
-            return STEPPED;
-        }
-        g->iteration = 0;
-    }
-    g->pc++;
-    return STEPPED;
 }
 
-static unsigned execute(mr_pnm_chip *chip, pnm_group *g, const mr_pnm_memory *memory,
-                        const uint8_t *d) {
+static unsigned execute(void *context, unsigned group, const uint8_t *d) {
+    mr_pnm_chip *chip = context;
+    pnm_group *g = &chip->groups[group];
+    watch_overlap(chip, group, d);
     switch (d[0]) {
     case MR_PNM_DESC_LOAD:
     case MR_PNM_DESC_STORE:
-        return move(g, memory, d);
+        return move(g, chip->memory, mr_pnm_walk_address(&chip->walk, group, d), d);
     case MR_PNM_DESC_WLOAD:
-        return load_weights(chip, g, memory, d);
+        return load_weights(chip, g, chip->memory, mr_pnm_walk_address(&chip->walk, group, d), d);
     case MR_PNM_DESC_MATVEC:
         pnm_matvec(chip, g, d);
-        return MR_PNM_ERR_OK;
+        break;
     case MR_PNM_DESC_WSTORE:
         pnm_wstore(chip, g, d);
-        return MR_PNM_ERR_OK;
+        break;
     case MR_PNM_DESC_VEC:
         pnm_vec(chip, g, d);
-        return MR_PNM_ERR_OK;
+        break;
     default:
-        return send(chip, g, d);
+        send(chip, g, d);
     }
-}
-
-static int step(mr_pnm_chip *chip, unsigned index, const mr_pnm_memory *memory,
-                const mr_pnm_prog *prog) {
-    pnm_group *g = &chip->groups[index];
-    mr_pnm_result *result = chip->result;
-    if (g->pc >= prog->count)
-        return FINISHED;
-    const uint8_t *d =
-        reach(memory, prog->addr + (uint64_t)g->pc * MR_PNM_DESC_BYTES, MR_PNM_DESC_BYTES);
-    unsigned error = MR_PNM_ERR_OK;
-    if (!d)
-        error = MR_PNM_ERR_READ;
-    else if (d[0] < MR_PNM_DESC_LOAD || d[0] > MR_PNM_DESC_LOOP)
-        error = MR_PNM_ERR_TYPE;
-    else if (!pnm_fields_ok(d) ||
-             (d[0] == MR_PNM_DESC_BARRIER && !(FIELD(d, BARRIER_GROUPS) >> index & 1)))
-        error = MR_PNM_ERR_FIELD;
-    if (!error && d[0] >= MR_PNM_DESC_WAIT) {
-        int what = control(chip, g, d);
-        result->descriptors += what == STEPPED;
-        return what;
-    }
-    if (!error) {
-        watch_overlap(chip, index, d);
-        error = execute(chip, g, memory, d);
-    }
-    if (error) {
-        result->outcome = MR_PNM_FAILED;
-        result->error = error;
-        result->group = index;
-        result->index = g->pc;
-        return FAILED;
-    }
-    result->descriptors++;
-    g->pc++;
-    return STEPPED;
+    return MR_PNM_ERR_OK;
 }
 
 mr_pnm_outcome mr_pnm_chip_run(mr_pnm_chip *chip, const mr_pnm_memory *memory,
                                const mr_pnm_prog progs[MR_PNM_GROUPS], mr_pnm_result *result) {
-    *result = (mr_pnm_result){0};
-    chip->result = result;
+    uint32_t counts[MR_PNM_GROUPS];
     for (unsigned i = 0; i < MR_PNM_GROUPS; i++) {
-        pnm_group *g = &chip->groups[i];
-        memset(g->semaphore, 0, sizeof g->semaphore);
-        g->pc = g->iteration = g->barrier = 0;
-        g->flies[MATRIX_SIDE] = g->flies[VECTOR_SIDE] = false;
+        counts[i] = progs[i].count;
+        chip->groups[i].flies[MATRIX_SIDE] = chip->groups[i].flies[VECTOR_SIDE] = false;
     }
-    for (;;) {
-        bool moved = false, waits = false;
-        for (unsigned i = 0; i < MR_PNM_GROUPS; i++) {
-            int what;
-            while ((what = step(chip, i, memory, &progs[i])) == STEPPED)
-                moved = true;
-            if (what == FAILED)
-                return result->outcome;
-            if (what == WAITS && !waits) {
-                waits = true;
-                result->group = i;
-                result->index = chip->groups[i].pc;
-            }
-        }
-        if (!waits) {
-            result->group = result->index = 0;
-            return result->outcome;
-        }
-        if (!moved)
-            return result->outcome = MR_PNM_DEADLOCK;
-    }
+    chip->result = result;
+    chip->memory = memory;
+    chip->progs = progs;
+    chip->walk.context = chip;
+    chip->walk.fetch = fetch;
+    chip->walk.execute = execute;
+    chip->walk.passed = passed;
+    return mr_pnm_walk_run(&chip->walk, counts, result);
 }

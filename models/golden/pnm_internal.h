@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "models/golden/pnm.h"
+#include "models/golden/pnm_walk.h"
 
 enum { WORDS = MR_PNM_ROW_WORDS, PES = MR_PNM_PES };
 
@@ -22,9 +23,6 @@ typedef struct pnm_group {
     uint16_t (*bank)[MR_PNM_COLUMNS][MR_PNM_ROW_WORDS];
     float (*wide)[MR_PNM_COLUMNS][MR_PNM_ROW_WORDS];
     uint8_t wreg[MR_PNM_WREGS];
-    uint32_t semaphore[MR_PNM_SEMAPHORES];
-    uint32_t pc, iteration;
-    uint32_t barrier;                        /* groups of the barrier it stands at, 0: at none */
     uint8_t in_flight[2][MR_PNM_DESC_BYTES]; /* last descriptor of the matrix and vector side */
     bool flies[2];
 } pnm_group;
@@ -35,7 +33,11 @@ struct mr_pnm_chip {
     /* significand products by mode and log2 of the stream length, the activation's fraction first
      */
     uint16_t *table[3][9];
-    mr_pnm_result *result; /* of the job that runs */
+    /* the job that runs */
+    mr_pnm_walk walk;
+    mr_pnm_result *result;
+    const mr_pnm_memory *memory;
+    const mr_pnm_prog *progs;
     /* activations of one MATVEC: as stored, as the sum sees them (one output's weights behind), as
      * a wide chip has them */
     uint16_t *codes;
