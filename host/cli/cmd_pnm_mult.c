@@ -199,7 +199,7 @@ static int report(const request *r, const mr_pnm_mult_mode *m, size_t count, con
     if (!r->json) {
         printf("%zu products, %s", count, mr_pnm_kind_name(r->kind));
         if (m->kind != MR_PNM_EXACT)
-            printf(" by %s streams of %u, cut %u", mr_pnm_gen_name(r->gen), m->stream, m->cut);
+            printf(" by %s streams of %u, cut %u", mr_pnm_gen_name(m->gen), m->stream, m->cut);
         printf(": wrote %s\n", r->out);
         return cli_flush();
     }
@@ -210,7 +210,7 @@ static int report(const request *r, const mr_pnm_mult_mode *m, size_t count, con
                   (json_int_t)met->invalid, "out", cli_json_text(r->out));
     if (m->kind != MR_PNM_EXACT) {
         json_object_set_new(o, "stream", json_integer(m->stream));
-        json_object_set_new(o, "gen", json_string(mr_pnm_gen_name(r->gen)));
+        json_object_set_new(o, "gen", json_string(mr_pnm_gen_name(m->gen)));
         json_object_set_new(o, "cut", json_integer(m->cut));
     }
     if (met->device) {
