@@ -76,8 +76,8 @@ build: ## compile the libraries, the simulated units and the millrace command
 	@tools/setup build
 	$(AGAIN) all-build
 
-demo: ## a language model writes text on two nodes: experts by the RGU, attention merged by the NICs
-	@echo "demo: build what is missing, then run the committed model with the RTL of both units in the loop"
+demo: ## text from two nodes, then a grid of digits drawn by all three units, each of them RTL
+	@echo "demo: build what is missing, then run the committed models with the RTL of all three units in the loop"
 	@tools/setup build
 	$(AGAIN) all-build
 	@BUILD="$(BUILD)" tools/demo

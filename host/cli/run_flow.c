@@ -10,13 +10,17 @@
 #include <string.h>
 #include <time.h>
 
+#include "host/cli/gpu.h"
 #include "host/cli/zoo.h"
 #include "host/flow/data.h"
+#include "host/flow/generate.h"
+#include "host/flow/nodes.h"
 #include "host/flow/plan.h"
 #include "host/flow/png.h"
 #include "host/io/file.h"
 #include "host/pnm/energy.h"
 #include "host/pnm/exec.h"
+#include "models/golden/pnm.h"
 #include "models/golden/pnm_mult.h"
 
 enum { MULT_FP32, MULT_BF16, MULT_HYBRID };
@@ -24,11 +28,15 @@ static const double clock_hz = 1e9; /* that the unit's cycles are given in */
 static const char suffix[] = ".safetensors";
 
 typedef struct {
-    const char *model, *out, *device;
+    const char *model, *out, *device, *rgu;
     size_t sample, seed, stream, cut, limit, groups, round_trip;
     int part, mult, gen, schedule, placement;
     double temperature, timeout;
+    size_t nodes;
+    double loss; /* of the network between them */
+    int nic, gpu;
     bool list, json, score, have_stream, have_cut;
+    char nic_uri[128]; /* "" without --nodes */
 } request;
 
 typedef struct {
@@ -44,6 +52,10 @@ typedef struct {
     mr_pnm_energy energy;
     double seconds;
     mr_flow_plan_info info;
+    mr_flow_generated made;    /* with --rgu */
+    mr_flow_nodes_stats nodes; /* with --nodes, from kernels on: */
+    mr_device *kernels;
+    mr_device_info kernels_info;
 } session;
 
 /* What a run of the unit is asked for. */
@@ -56,6 +68,8 @@ typedef struct {
 
 static void end(session *s) {
     mr_pnm_exec_close(s->exec);
+    if (s->kernels)
+        mr_device_close(s->kernels);
     mr_flow_close(s->flow);
     mr_flow_images_free(&s->images);
     free(s->folder);
@@ -248,6 +262,32 @@ static int allocate(session *s, size_t count) {
     return cli_error(CLI_FAILED, "run flow: out of memory for %zu images", count);
 }
 
+/* The same with keys and values at the nodes of a NIC cluster. */
+static int sample_nodes(session *s, const request *r, const task *t) {
+    mr_flow_nodes_options o = {.nic = r->nic_uri,
+                               .exec = s->exec,
+                               .timeout_ns = (uint64_t)(r->timeout * 1e9),
+                               .stop = &cli_stop};
+    mr_flow_plan_options plan = plan_options(r, t);
+    plan.images = t->count;
+    mr_status e = mr_device_open(cli_gpu_uri(r->gpu), &s->kernels);
+    if (e == MR_OK)
+        e = mr_device_get_info(s->kernels, &s->kernels_info);
+    o.device = s->kernels;
+    if (e == MR_OK)
+        e = mr_flow_nodes_sample(s->flow, &plan, &o, t->in, t->out, &s->nodes);
+    if (e != MR_OK)
+        return cli_fail(e);
+    s->counters = s->nodes.pnm;
+    s->energy = s->nodes.energy;
+    s->info = s->nodes.plan;
+    size_t pixels = mr_flow_pixels(s->flow);
+    for (size_t i = 0; i < t->count; i++)
+        if (!all_finite(t->out + i * pixels, pixels))
+            return report_overflow(s, r, t, i);
+    return CLI_OK;
+}
+
 static int sample(session *s, const request *r) {
     size_t pixels = mr_flow_pixels(s->flow), side = s->flow->set == MR_FLOW_DIGITS ? 8 : 28;
     mr_status e = mr_file_check_writable(r->out);
@@ -259,7 +299,8 @@ static int sample(session *s, const request *r) {
     mr_flow_normals((uint32_t)r->seed, s->count * pixels, r->temperature, s->z);
     task t = {.inverse = true, .count = s->count, .in = s->z, .out = s->x};
     double start = now();
-    if ((code = run_finite(s, r, &t)) != CLI_OK)
+    code = r->nodes ? sample_nodes(s, r, &t) : run_finite(s, r, &t);
+    if (code != CLI_OK)
         return code;
     s->seconds = now() - start;
     for (size_t i = 0; i < s->count; i++)
@@ -344,6 +385,26 @@ static uint64_t digest(const session *s, bool scored) {
     return hash;
 }
 
+static json_t *describe_rgu(const session *s, const request *r) {
+    const mr_flow_generated *m = &s->made;
+    json_int_t dense = 2 * (json_int_t)m->weights, read = (json_int_t)m->seed_bytes;
+    return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "unit", cli_json_text(r->rgu),
+                     "cycles", m->hardware ? json_integer((json_int_t)m->cycles) : json_null(),
+                     "weights", (json_int_t)m->weights, "tiles", (json_int_t)m->jobs,
+                     "tiles_checked", (json_int_t)m->jobs, "tiles_wrong", (json_int_t)m->wrong,
+                     "seed_bytes", read, "weight_bytes_avoided",
+                     dense > read ? dense - read : (json_int_t)0);
+}
+
+static json_t *describe_nic(const session *s, const request *r) {
+    const mr_shards_stats *n = &s->nodes.nic;
+    return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "device",
+                     cli_json_text(r->nic_uri), "nodes", (json_int_t)n->nodes, "frames",
+                     (json_int_t)n->frames, "bytes", (json_int_t)n->bytes, "retransmissions",
+                     (json_int_t)n->retransmissions, "merges", (json_int_t)n->merges, "cycles",
+                     (json_int_t)n->cycles, "kernels", s->kernels_info.uri);
+}
+
 static int report(const session *s, const request *r, const score *c) {
     double rms = c->images ? sqrt(c->squares / (double)(c->images * mr_flow_pixels(s->flow))) : 0;
     if (!r->json) {
@@ -352,6 +413,14 @@ static int report(const session *s, const request *r, const score *c) {
                    s->count, mult_names[r->mult]);
         else
             printf("%s: wrote %zu samples to %s\n", s->flow->name, s->count, r->out);
+        if (r->rgu)
+            printf("%s made %llu weights, %llu of %llu tiles differ from the golden model\n",
+                   r->rgu, (unsigned long long)s->made.weights, (unsigned long long)s->made.wrong,
+                   (unsigned long long)s->made.jobs);
+        if (r->nodes)
+            printf("%zu nodes: %llu frames, %llu merges in %llu cycles\n", s->nodes.nic.nodes,
+                   (unsigned long long)s->nodes.nic.frames, (unsigned long long)s->nodes.nic.merges,
+                   (unsigned long long)s->nodes.nic.cycles);
         if (c->images)
             printf("there and back, %zu images: largest error %.3g, rms %.3g\n", c->images, c->most,
                    rms);
@@ -386,6 +455,8 @@ static int report(const session *s, const request *r, const score *c) {
     char hex[17];
     snprintf(hex, sizeof hex, "%016llx", (unsigned long long)digest(s, r->score));
     json_object_set_new(j, "digest", json_string(hex));
+    json_object_set_new(j, "range", json_boolean(n->status & MR_PNM_STATUS_RANGE));
+    json_object_set_new(j, "nonfinite", json_boolean(n->status & MR_PNM_STATUS_NONFINITE));
     bool counted = n->hardware;
     json_object_set_new(j, "cycles", counted ? json_integer((json_int_t)n->cycles) : json_null());
     json_object_set_new(j, "clock_hz", json_real(clock_hz));
@@ -394,6 +465,10 @@ static int report(const session *s, const request *r, const score *c) {
     json_object_set_new(j, "energy_j",
                         r->mult == MULT_FP32 ? json_null() : json_real(s->energy.total));
     json_object_set_new(j, "seconds", json_real(s->seconds));
+    if (r->rgu)
+        json_object_set_new(j, "rgu", describe_rgu(s, r));
+    if (r->nodes)
+        json_object_set_new(j, "nic", describe_nic(s, r));
     return cli_print_json(j);
 }
 
@@ -415,11 +490,19 @@ static int run(session *s, request *r) {
     o.gen = r->gen ? MR_PNM_CENTRED : MR_PNM_UNARY;
     o.cut = (unsigned)r->cut;
     o.wide = r->mult == MULT_FP32;
+    if (r->nodes)
+        o.chips = 1;
     o.stop = &cli_stop;
     o.timeout_ns = (uint64_t)(r->timeout * 1e9);
     mr_status e = mr_pnm_exec_open(r->device, &o, &s->exec);
+    if (e == MR_OK && r->rgu)
+        e = mr_flow_generate(s->flow, r->rgu, &cli_stop, o.timeout_ns, &s->made);
     if (e != MR_OK)
         return cli_fail(e);
+    if (s->made.wrong)
+        return cli_error(
+            CLI_FAILED, "%s: %llu of %llu tiles made by %s differ from the golden model", s->path,
+            (unsigned long long)s->made.wrong, (unsigned long long)s->made.jobs, r->rgu);
     score c = {0};
     code = r->score ? run_score(s, r, &c) : sample(s, r);
     return code == CLI_OK ? report(s, r, &c) : code;
@@ -434,6 +517,11 @@ static int check(request *r) {
         return cli_error(CLI_USAGE, "run flow: give --sample or --score");
     if (r->sample && !r->out)
         return cli_error(CLI_USAGE, "run flow: --sample needs --out GRID.png");
+    if (r->nodes && !r->sample)
+        return cli_error(CLI_USAGE, "run flow: --nodes needs --sample");
+    if (r->nodes && r->schedule != MR_FLOW_REPLICATED)
+        return cli_error(CLI_USAGE, "run flow: with --nodes every group has the whole flow: "
+                                    "--schedule must be replicated");
     if (r->mult == MULT_HYBRID && !r->have_stream)
         return cli_error(CLI_USAGE, "run flow: --mult hybrid needs --stream");
     if (r->mult != MULT_HYBRID && r->have_stream)
@@ -484,6 +572,13 @@ int cli_run_flow(int argc, char **argv) {
                "how groups share the work (default pipelined)"),
         CHOICE("placement", &r.placement, "tier-aware|tier-blind",
                "where weights lie (default tier-aware)"),
+        TEXT("rgu", &r.rgu, "URI", "who makes matrices that are seeds: sim:rgu, golden, cpu:, ..."),
+        COUNT("nodes", &r.nodes, 1, MR_SHARDS_NODES,
+              "sample with keys and values at N nodes, attention merged by their NICs"),
+        CHOICE("nic", &r.nic, "sim|golden",
+               "the nodes' NICs: Verilated or their C model (default sim)"),
+        REAL("loss", &r.loss, "P", 0, 1, "probability that the network loses a frame (default 0)"),
+        CHOICE("gpu", &r.gpu, cli_gpu_choices, "where the nodes' kernels run (default auto)"),
         COUNT("groups", &r.groups, 1, 65536, "groups to use (default all)"),
         REAL("timeout", &r.timeout, "SECONDS", 0.001, 1e6, "longest wait (default 3600)"),
         {.name = "json", .kind = CLI_FLAG, .value = &r.json, .help = "print one JSON object"},
@@ -494,9 +589,20 @@ int cli_run_flow(int argc, char **argv) {
         return code < 0 ? cli_flush() : code;
     r.score = options[0].given;
     r.have_stream = options[1].given;
+    for (size_t i = 0; options[i].name; i++) {
+        if (!strcmp(options[i].name, "schedule") && !options[i].given && r.nodes)
+            r.schedule = MR_FLOW_REPLICATED;
+        bool of_nodes = !strcmp(options[i].name, "nic") || !strcmp(options[i].name, "loss") ||
+                        !strcmp(options[i].name, "gpu");
+        if (of_nodes && options[i].given && !r.nodes)
+            return cli_error(CLI_USAGE, "run flow: --%s needs --nodes", options[i].name);
+    }
     r.have_cut = options[2].given;
     if ((code = check(&r)) != CLI_OK)
         return code;
+    if (r.nodes)
+        snprintf(r.nic_uri, sizeof r.nic_uri, "%s?nodes=%zu&loss=%.17g&seed=%zu",
+                 r.nic ? "golden" : "sim:nic", r.nodes, r.loss, r.seed);
     session s = {0};
     code = run(&s, &r);
     end(&s);

@@ -19,7 +19,19 @@ static inline size_t flow_rows(size_t words) { return (words + FLOW_WORDS - 1) /
 /* ---- Operations: a block's work before it is put into a list ------------------------------------
  */
 
-typedef enum { FLOW_MULTIPLY, FLOW_MATVEC, FLOW_WSTORE, FLOW_VEC } flow_op_kind;
+typedef enum {
+    FLOW_MULTIPLY,
+    FLOW_MATVEC,
+    FLOW_WSTORE,
+    FLOW_VEC,
+    FLOW_HANDOVER /* rows to memory, end of a part, rows from memory */
+} flow_op_kind;
+
+typedef struct flow_handover {
+    uint16_t from, from_rows, to, to_rows;
+    uint64_t from_addr, to_addr;
+    uint32_t *end; /* index of the next part's first descriptor */
+} flow_handover;
 
 typedef struct flow_op {
     flow_op_kind kind;
@@ -28,6 +40,7 @@ typedef struct flow_op {
         mr_pnm_matvec mv;
         mr_pnm_wstore ws;
         mr_pnm_vec vec;
+        flow_handover handover;
     };
 } flow_op;
 
@@ -100,6 +113,10 @@ typedef struct flow_group {
     size_t first, last; /* blocks in the order of execution */
     flow_half half[FLOW_HALVES];
     uint16_t shared; /* rows of the kind's own, the same for all blocks */
+    /* a plan that is cut: q, k, v and attention of its images in memory; where parts end, in the
+     * order blocks, tokens, layers */
+    uint64_t qkv, attention;
+    uint32_t *ends;
     /* for block e - first: columns of its matrices, rows of its fixed data */
     uint16_t (*col)[FLOW_MAX_BLOCK_MATRICES];
     uint16_t (*row)[FLOW_MAX_BLOCK_ROWS];

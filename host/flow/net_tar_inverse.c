@@ -33,7 +33,7 @@ static layout layout_of(const flow_compiler *c) {
     l.s = l.wide + c->batch * wide;
     l.least = 0;
     l.rest = flow_rows(c->batch * l.heads);
-    l.columns = l.kc * FLOW_WORDS / MR_PNM_PES;
+    l.columns = c->o.cut ? 0 : l.kc * FLOW_WORDS / MR_PNM_PES;
     return l;
 }
 
@@ -44,9 +44,11 @@ static void prepare(flow_compiler *c) {
     c->state = c->batch * c->f->tokens * l.xr;
     c->tokens_apart = l.xr;
     c->images_apart = c->f->tokens * l.xr;
-    c->work = l.s + c->batch * l.heads * l.kc;
+    c->work = l.s + (c->o.cut ? 0 : c->batch * l.heads * l.kc);
     c->scalars = 2 * l.rest;
     c->cache = c->batch * c->f->layers * 2 * l.columns;
+    if (c->o.cut)
+        return; /* scores, keys and values are elsewhere */
     c->wregs = c->batch * c->f->layers * 2;
     float *row = flow_shared_rows(c, 1 + l.per_row * l.heads * l.kc);
     if (!row)
@@ -139,6 +141,21 @@ static void attention(const flow_compiler *c, const flow_group *g, const flow_ha
                                 .d_stride = 1});
 }
 
+/* Queries, keys and values of all images go, their attention comes. */
+static void hand_over(const flow_compiler *c, const flow_group *g, const flow_half *h,
+                      const layout *l, size_t layer, const step *s, size_t e, flow_ops *ops) {
+    size_t index = ((e - g->first) * c->f->tokens + s->t) * c->f->layers + layer;
+    flow_op op = {.kind = FLOW_HANDOVER};
+    op.handover = (flow_handover){.from = (uint16_t)(h->work + l->wide),
+                                  .from_rows = (uint16_t)(c->batch * 3 * l->dr),
+                                  .from_addr = g->qkv,
+                                  .to = (uint16_t)(h->work + l->n),
+                                  .to_rows = (uint16_t)(c->batch * l->dr),
+                                  .to_addr = g->attention,
+                                  .end = g->ends ? g->ends + index : NULL};
+    flow_ops_add(ops, &op);
+}
+
 /* h = pos[0], or win x of the token before + (bin + pos[t]). */
 static void embed(const flow_compiler *c, const flow_half *h, const layout *l, const tar_place *p,
                   const step *s, flow_ops *ops) {
@@ -200,17 +217,21 @@ static void block(flow_compiler *c, const flow_group *g, const flow_half *h, siz
                   .wide = (uint16_t)(h->work + l.wide),
                   .scalars = (uint16_t)(h->scalars + l.least)};
     /* what stands for tokens that are still to come counts nothing */
-    flow_vec(ops, &(mr_pnm_vec){.count = (uint16_t)(c->batch * l.heads * l.kc),
-                                .width = 1,
-                                .a = g->shared,
-                                .d = (uint16_t)(h->work + l.s),
-                                .d_stride = 1});
+    if (!c->o.cut)
+        flow_vec(ops, &(mr_pnm_vec){.count = (uint16_t)(c->batch * l.heads * l.kc),
+                                    .width = 1,
+                                    .a = g->shared,
+                                    .d = (uint16_t)(h->work + l.s),
+                                    .d_stride = 1});
     for (size_t t = 0; t < c->f->tokens; t++) {
         step s = {t, p.reversed ? c->f->tokens - 1 - t : t, t / l.per_row + 1};
         embed(c, h, &l, &p, &s, ops);
         for (size_t y = 0; y < c->f->layers; y++) {
             tar_before_attention(c, &p, y, &r, ops);
-            attention(c, g, h, &l, y, &s, ops);
+            if (c->o.cut)
+                hand_over(c, g, h, &l, y, &s, e, ops);
+            else
+                attention(c, g, h, &l, y, &s, ops);
             tar_after_attention(c, &p, y, &r, ops);
         }
         tar_output(c, &p, &r, ops);

@@ -99,6 +99,8 @@ double flow_op_cycles(const flow_op *op) {
         return 24 + op->ws.vectors * (op->ws.transposed ? op->ws.length / 2.0 : op->ws.kc * 2.0);
     case FLOW_VEC:
         return 16 + 4.0 * op->vec.count * op->vec.width;
+    case FLOW_HANDOVER:
+        return 48 + op->handover.from_rows + op->handover.to_rows;
     }
     return 0;
 }
@@ -133,6 +135,11 @@ static void put(mr_pnm_builder *b, unsigned group, const flow_op *op, bool overl
     case FLOW_VEC:
         o.vec.overlap = overlap;
         mr_pnm_b_vec(b, group, &o.vec);
+        break;
+    case FLOW_HANDOVER:
+        mr_pnm_b_store(b, group, o.handover.from, o.handover.from_rows, o.handover.from_addr, 0);
+        *o.handover.end = mr_pnm_b_here(b, group);
+        mr_pnm_b_load(b, group, o.handover.to, o.handover.to_rows, o.handover.to_addr, 0);
         break;
     }
 }

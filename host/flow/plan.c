@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a network's operations to the groups' programs: batches, stages, places, loops and signals.
- * docs/flow.md has the algorithm.
+ * From a network's operations to the groups' programs: loops, signals, parts, and images in and
+ * out. docs/flow.md has the algorithm.
  */
-#include "host/flow/compile.h"
+#include "host/flow/plan_inside.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,17 +12,6 @@
 #include "host/core/error.h"
 
 enum { SEM_DATA, SEM_CREDIT, SEM_TURN };
-enum { ROW_BYTES = 4 * FLOW_WORDS };
-
-struct mr_flow_plan {
-    flow_compiler c;
-    size_t tokens, channels;
-    mr_flow_plan_info info;
-    size_t replica_iterations[MR_PNM_GROUPS];
-    flow_group group[MR_PNM_GROUPS];
-    uint64_t in, out, zeros;
-    mr_pnm_program *program;
-};
 
 /* ---- What networks ask for --------------------------------------------------------------------
  */
@@ -50,255 +39,6 @@ void flow_pack(flow_compiler *c, flow_block_data *d, const char *name, const flo
         mr_pnm_b_fail(c->b, MR_OUT_OF_MEMORY, "%s: out of memory", full);
     else
         mr_pnm_b_matrix(c->b, full, w, outputs, inputs, inputs, &to->matrix);
-}
-
-/* ---- Stages -----------------------------------------------------------------------------------
- */
-
-static mr_status cost_of_blocks(mr_flow_plan *p, double *cost) {
-    flow_compiler *c = &p->c;
-    uint16_t col[1][FLOW_MAX_BLOCK_MATRICES] = {{0}}, row[1][FLOW_MAX_BLOCK_ROWS] = {{0}};
-    for (size_t e = c->o.first; e < c->o.last; e++) {
-        flow_ops ops = {0};
-        flow_group g = {.first = e, .last = e + 1, .col = col, .row = row};
-        c->net->block(c, &g, &g.half[0], e, &ops);
-        cost[e] = flow_ops_cycles(&ops);
-        bool failed = ops.failed;
-        flow_ops_clear(&ops);
-        if (failed)
-            return mr_fail(MR_OUT_OF_MEMORY, "%s: out of memory", c->f->path);
-    }
-    return MR_OK;
-}
-
-/*
- * Blocks first..last - 1 to `stages` stages in order, so that the slowest stage is as fast as can
- * be: best[s][e] = min over m of max(best[s - 1][m], cost of m..e - 1).
- */
-static void partition(const mr_flow_plan *p, const double *cost, unsigned stages, size_t *first) {
-    enum { MOST = 65 };
-    double best[MR_PNM_GROUPS + 1][MOST];
-    size_t cut[MR_PNM_GROUPS + 1][MOST] = {{0}}, from = p->c.o.first, n = p->c.o.last - from;
-    for (size_t e = 0; e <= n; e++)
-        best[0][e] = e ? 1e300 : 0;
-    for (unsigned s = 1; s <= stages; s++)
-        for (size_t e = 0; e <= n; e++) {
-            double sum = 0;
-            best[s][e] = 1e300;
-            for (size_t m = e; m-- > 0;) {
-                sum += cost[from + m];
-                double slowest = sum > best[s - 1][m] ? sum : best[s - 1][m];
-                if (slowest < best[s][e]) {
-                    best[s][e] = slowest;
-                    cut[s][e] = m;
-                }
-            }
-        }
-    size_t e = n;
-    for (unsigned s = stages; s > 0; s--) {
-        first[s] = from + e;
-        e = cut[s][e];
-    }
-    first[0] = from;
-}
-
-/* ---- Batches ----------------------------------------------------------------------------------
- */
-
-static mr_status prepare_batch(mr_flow_plan *p, size_t batch) {
-    flow_compiler *c = &p->c;
-    c->batch = batch;
-    c->ld_rows = flow_rows(batch);
-    c->zero_work = c->cache = c->wregs = c->shared.rows = 0;
-    c->net->prepare(c);
-    return mr_pnm_builder_status(c->b);
-}
-
-/* Whether two halves of this batch fit into a group beside a stage's fixed rows. */
-static bool fits(const mr_flow_plan *p, size_t halves, size_t blocks) {
-    const flow_compiler *c = &p->c;
-    size_t half = c->state + c->ld_rows + c->work + c->scalars, fixed = 0;
-    for (size_t i = 0; i < c->data[0].fixeds; i++)
-        fixed += c->data[0].fixed[i].rows;
-    return halves * half + fixed * blocks + c->shared.rows <= MR_PNM_SCRATCH_ROWS &&
-           halves * c->wregs <= MR_PNM_WREGS && halves * c->cache <= MR_PNM_COLUMNS / 2;
-}
-
-/*
- * The batch: an iteration takes as long as its images and about `fixed` images more (rows are
- * opened, operations started); all iterations and the filling of the pipeline are to be shortest.
- */
-static size_t choose_batch(const mr_flow_plan *p, size_t most) {
-    const mr_flow_plan_info *i = &p->info;
-    double fixed = p->c.o.inverse && p->c.f->kind == MR_FLOW_TAR ? 6 : 1, least = 1e300;
-    size_t images = (p->c.o.images + i->replicas - 1) / i->replicas, best = 1;
-    for (size_t batch = 1; batch <= most; batch++) {
-        size_t whole = (images + i->halves * batch - 1) / (i->halves * batch);
-        double iterations = (double)whole;
-        double cost = (iterations + i->stages - 1) * ((double)batch + fixed);
-        if (cost < least) {
-            least = cost;
-            best = batch;
-        }
-    }
-    return best;
-}
-
-static size_t largest_batch(const flow_compiler *c) {
-    if (c->f->kind == MR_FLOW_COUPLING)
-        return c->f->tokens > 32 ? 1 : 32 / c->f->tokens;
-    if (c->o.inverse)
-        return 16;
-    return c->f->tokens > MR_PNM_MAX_VECTORS ? 1 : MR_PNM_MAX_VECTORS / c->f->tokens;
-}
-
-static mr_status pack_blocks(mr_flow_plan *p) {
-    flow_compiler *c = &p->c;
-    for (size_t e = c->o.first; e < c->o.last; e++) {
-        size_t b = flow_block_at(c, e);
-        memset(&c->data[b], 0, sizeof c->data[b]);
-        c->net->pack(c, b, &c->data[b]);
-    }
-    return mr_pnm_builder_status(c->b);
-}
-
-/* Batch, halves, stages and the packed weights. */
-static mr_status decide(mr_flow_plan *p) {
-    flow_compiler *c = &p->c;
-    mr_flow_plan_info *i = &p->info;
-    size_t blocks = c->o.last - c->o.first;
-    i->stages = c->o.schedule == MR_FLOW_REPLICATED ? 1
-                : blocks < c->o.groups              ? (unsigned)blocks
-                                                    : c->o.groups;
-    i->replicas = c->o.groups / i->stages;
-    if (c->o.images < i->replicas)
-        i->replicas = (unsigned)c->o.images;
-    i->halves = c->o.images > i->replicas ? 2 : 1;
-    size_t most = c->o.batch ? c->o.batch : choose_batch(p, largest_batch(c));
-    mr_status e;
-    for (size_t batch = most;; batch = batch > 1 ? batch - 1 : 1) {
-        size_t last_halves = i->halves;
-        mr_pnm_builder_destroy(c->b);
-        c->b = NULL;
-        e = mr_pnm_builder_create(c->o.groups, c->o.wide, &c->b);
-        if (e == MR_OK)
-            e = prepare_batch(p, batch);
-        if (e == MR_OK)
-            e = pack_blocks(p);
-        if (e != MR_OK || fits(p, i->halves, (blocks + i->stages - 1) / i->stages))
-            break;
-        if (c->o.batch || (batch == 1 && last_halves == 1))
-            return mr_fail(MR_UNSUPPORTED,
-                           "%s: %zu images at once do not fit a group of the near-memory unit",
-                           c->f->path, batch);
-        if (batch == 1)
-            i->halves = 1;
-    }
-    i->batch = c->batch;
-    double cost[64];
-    if (e == MR_OK)
-        e = cost_of_blocks(p, cost);
-    if (e != MR_OK)
-        return e;
-    partition(p, cost, i->stages, i->first);
-    for (unsigned s = 0; s < i->stages; s++)
-        for (size_t k = i->first[s]; k < i->first[s + 1]; k++)
-            i->stage_cycles[s] += cost[k] * (double)i->halves;
-    return MR_OK;
-}
-
-/* ---- Places -----------------------------------------------------------------------------------
- */
-
-/* A matrix of a stage, for sorting. */
-typedef struct placed {
-    size_t e, index, calls, columns;
-} placed;
-
-/* More opened rows a column first; then the order of the blocks. */
-static int hotter(const void *a, const void *b) {
-    const placed *x = a, *y = b;
-    if (x->calls != y->calls)
-        return x->calls > y->calls ? -1 : 1;
-    if (x->e != y->e)
-        return x->e < y->e ? -1 : 1;
-    return x->index < y->index ? -1 : x->index > y->index;
-}
-
-static void place_caches(mr_flow_plan *p, flow_group *g, size_t *turn) {
-    flow_compiler *c = &p->c;
-    for (size_t h = 0; c->cache && h < p->info.halves; h++) {
-        unsigned tier = c->o.placement == MR_FLOW_TIER_BLIND ? (*turn)++ % MR_PNM_TIERS : 0;
-        mr_pnm_b_columns(c->b, g->group, tier, c->cache, "keys and values", &g->half[h].cache);
-        g->half[h].wreg = (uint8_t)(h * c->wregs);
-    }
-}
-
-/* Keys and values are used at every token, so they come first; matrices by their heat after them.
- * Blind: one after the other into the tiers in turn. */
-static mr_status place_weights(mr_flow_plan *p, flow_group *g) {
-    flow_compiler *c = &p->c;
-    size_t count = 0, turn = 0;
-    placed *all = calloc((g->last - g->first) * FLOW_MAX_BLOCK_MATRICES, sizeof *all);
-    if (!all)
-        return mr_fail(MR_OUT_OF_MEMORY, "%s: out of memory", c->f->path);
-    for (size_t e = g->first; e < g->last; e++) {
-        const flow_block_data *d = &c->data[flow_block_at(c, e)];
-        for (size_t i = 0; i < d->weights; i++)
-            all[count++] = (placed){e, i, d->weight[i].calls, d->weight[i].matrix.columns};
-    }
-    if (c->o.placement == MR_FLOW_TIER_AWARE)
-        qsort(all, count, sizeof *all, hotter);
-    place_caches(p, g, &turn);
-    for (size_t i = 0; i < count; i++) {
-        unsigned tier = c->o.placement == MR_FLOW_TIER_BLIND ? turn++ % MR_PNM_TIERS : 0;
-        const flow_weight *w = &c->data[flow_block_at(c, all[i].e)].weight[all[i].index];
-        uint16_t *col = &g->col[all[i].e - g->first][all[i].index];
-        mr_pnm_b_columns(c->b, g->group, tier, all[i].columns, "weights", col);
-        mr_pnm_b_wload_matrix(c->b, g->group, &w->matrix, *col);
-    }
-    free(all);
-    return mr_pnm_builder_status(c->b);
-}
-
-static void load_fixed(flow_compiler *c, unsigned group, const flow_fixed *f, uint16_t *row) {
-    if (!f->rows)
-        return;
-    mr_pnm_b_rows(c->b, group, f->rows, "constants", row);
-    mr_pnm_b_load(c->b, group, *row, (uint16_t)f->rows, f->addr, 0);
-}
-
-/* Rows and columns, and the loads that fill them once. */
-static mr_status open_group(mr_flow_plan *p, flow_group *g) {
-    flow_compiler *c = &p->c;
-    size_t blocks = g->last - g->first;
-    g->col = calloc(blocks, sizeof *g->col);
-    g->row = calloc(blocks, sizeof *g->row);
-    if (!g->col || !g->row)
-        return mr_fail(MR_OUT_OF_MEMORY, "%s: out of memory", c->f->path);
-    mr_status e = place_weights(p, g);
-    if (e != MR_OK)
-        return e;
-    load_fixed(c, g->group, &c->shared, &g->shared);
-    for (size_t k = g->first; k < g->last; k++) {
-        const flow_block_data *d = &c->data[flow_block_at(c, k)];
-        for (size_t i = 0; i < d->fixeds; i++)
-            load_fixed(c, g->group, &d->fixed[i], &g->row[k - g->first][i]);
-    }
-    for (size_t i = 0; i < p->info.halves; i++) {
-        flow_half *h = &g->half[i];
-        mr_pnm_b_rows(c->b, g->group, c->state + c->ld_rows, "state", &h->x);
-        h->ld = (uint16_t)(h->x + c->state);
-        if (c->work)
-            mr_pnm_b_rows(c->b, g->group, c->work, "work", &h->work);
-        mr_pnm_b_rows(c->b, g->group, c->scalars, "scalars", &h->scalars);
-        mr_pnm_b_load(c->b, g->group, h->scalars, (uint16_t)c->scalars, p->zeros, 0);
-        if (c->zero_work)
-            mr_pnm_b_load(c->b, g->group, h->work, (uint16_t)c->zero_work, p->zeros, 0);
-        if (c->cache)
-            mr_pnm_b_wload(c->b, g->group, h->cache, (uint16_t)c->cache, p->zeros, 0);
-    }
-    return mr_pnm_builder_status(c->b);
 }
 
 /* ---- Programs ---------------------------------------------------------------------------------
@@ -371,7 +111,8 @@ static mr_status list_stage(mr_flow_plan *p, const flow_group *g, const stage *s
     }
     if (in_turn && s->last)
         mr_pnm_b_send(b, g->group, first_group, SEM_TURN, 0, 0, 0);
-    mr_pnm_b_loop(b, g->group, target, (uint32_t)iterations);
+    if (!c->o.cut)
+        mr_pnm_b_loop(b, g->group, target, (uint32_t)iterations);
     return failed ? mr_fail(MR_OUT_OF_MEMORY, "%s: out of memory", c->f->path)
                   : mr_pnm_builder_status(b);
 }
@@ -384,7 +125,7 @@ static mr_status list_replica(mr_flow_plan *p, unsigned r, size_t at) {
         g[s].group = r * i->stages + s;
         g[s].first = i->first[s];
         g[s].last = i->first[s + 1];
-        e = open_group(p, &g[s]);
+        e = flow_open_group(p, &g[s]);
     }
     for (unsigned s = 0; s < i->stages && e == MR_OK; s++) {
         stage place = {.index = s, .first = s == 0, .last = s + 1 == i->stages, .at = at};
@@ -436,6 +177,15 @@ static mr_status check(const mr_flow *f, const mr_flow_plan_options *o) {
     if (f->kind == MR_FLOW_TAR && f->heads > FLOW_WORDS)
         return mr_fail(MR_UNSUPPORTED, "%s: %zu heads; there is room for %d", f->path, f->heads,
                        FLOW_WORDS);
+    if (o->cut && (f->kind != MR_FLOW_TAR || !o->inverse))
+        return mr_fail(MR_UNSUPPORTED,
+                       "%s: only the sampling of a transformer flow has attention "
+                       "to hand over",
+                       f->path);
+    if (o->cut && o->images > MR_FLOW_CUT_IMAGES)
+        return mr_fail(MR_INVALID_ARGUMENT,
+                       "%s: %zu images; %d at once where attention is elsewhere", f->path,
+                       o->images, MR_FLOW_CUT_IMAGES);
     return MR_OK;
 }
 
@@ -450,6 +200,8 @@ mr_status mr_flow_plan_create(const mr_flow *f, const mr_flow_plan_options *o, m
         c->f = f;
         c->o = *o;
         c->o.last = o->last ? o->last : f->blocks;
+        if (o->cut)
+            c->o.schedule = MR_FLOW_REPLICATED;
         c->net = f->kind == MR_FLOW_COUPLING ? &flow_net_coupling
                  : o->inverse                ? &flow_net_tar_inverse
                                              : &flow_net_tar;
@@ -458,13 +210,14 @@ mr_status mr_flow_plan_create(const mr_flow *f, const mr_flow_plan_options *o, m
         c->data = calloc(f->blocks, sizeof *c->data);
         p->tokens = f->tokens;
         p->channels = f->channels;
+        p->width = f->width;
     }
     if (!p || !c->order || !c->data)
         e = mr_fail(MR_OUT_OF_MEMORY, "%s: out of memory", f->path);
     for (size_t i = 0; e == MR_OK && i < f->channels; i++)
         c->order[i] = (uint16_t)i;
     if (e == MR_OK)
-        e = decide(p);
+        e = flow_decide(p);
     if (e == MR_OK)
         e = build(p);
     if (p) {
@@ -486,6 +239,7 @@ void mr_flow_plan_destroy(mr_flow_plan *p) {
     for (unsigned g = 0; g < MR_PNM_GROUPS; g++) {
         free(p->group[g].col);
         free(p->group[g].row);
+        free(p->group[g].ends);
     }
     mr_pnm_builder_destroy(p->c.b);
     mr_pnm_program_destroy(p->program);
@@ -496,6 +250,48 @@ void mr_flow_plan_destroy(mr_flow_plan *p) {
 
 mr_pnm_program *mr_flow_plan_program(mr_flow_plan *p) { return p->program; }
 void mr_flow_plan_describe(const mr_flow_plan *p, mr_flow_plan_info *out) { *out = p->info; }
+
+/* ---- Parts ------------------------------------------------------------------------------------
+ */
+
+size_t mr_flow_plan_parts(const mr_flow_plan *p) { return p->parts; }
+
+mr_pnm_program mr_flow_plan_part(const mr_flow_plan *p, size_t i) {
+    mr_pnm_program part = *p->program;
+    for (unsigned g = 0; g < p->info.replicas; g++) {
+        uint32_t from = i ? p->group[g].ends[i - 1] : 0;
+        uint32_t to = i + 1 < p->parts ? p->group[g].ends[i] : part.list[g].count;
+        part.list[g].addr += (uint64_t)from * MR_PNM_DESC_BYTES;
+        part.list[g].count = to - from;
+    }
+    return part;
+}
+
+/* The group that has image i, and the image's number there. */
+static const flow_group *group_of(const mr_flow_plan *p, size_t i, size_t *within) {
+    *within = i % p->info.batch;
+    return &p->group[i / p->info.batch];
+}
+
+void mr_flow_plan_take(const mr_flow_plan *p, float *q, float *k, float *v) {
+    float *const to[] = {q, k, v};
+    size_t within;
+    for (size_t i = 0; i < p->c.o.images; i++) {
+        const flow_group *g = group_of(p, i, &within);
+        const float *from = (const float *)(p->program->image + g->qkv) + within * 3 * p->width;
+        for (size_t part = 0; part < 3; part++)
+            memcpy(to[part] + i * p->width, from + part * p->width, p->width * sizeof *q);
+    }
+}
+
+void mr_flow_plan_give(mr_flow_plan *p, const float *o) {
+    size_t within;
+    for (size_t i = 0; i < p->c.o.images; i++) {
+        const flow_group *g = group_of(p, i, &within);
+        memcpy((float *)(p->program->image + g->attention) + within * p->width, o + i * p->width,
+               p->width * sizeof *o);
+    }
+}
 
 /* ---- Images in and out ------------------------------------------------------------------------
  */

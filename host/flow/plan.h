@@ -29,6 +29,7 @@ typedef struct mr_flow_plan_options {
     mr_pnm_mode mode;
     bool wide;          /* float32, for executors that are wide */
     size_t batch;       /* images that a group works on at once in either half; 0: chosen */
+    bool cut;           /* sampling a transformer flow, attention left to the caller: see below */
     size_t first, last; /* blocks in the order of execution, last excluded; both 0: all */
 } mr_flow_plan_options;
 
@@ -44,6 +45,21 @@ mr_pnm_program *mr_flow_plan_program(mr_flow_plan *p);
 /* in, out: [images][tokens][channels]; logdet[images] or NULL (scoring only). */
 void mr_flow_plan_put(mr_flow_plan *p, const float *in);
 void mr_flow_plan_get(const mr_flow_plan *p, float *out, float *logdet);
+
+/*
+ * A plan that is cut (host/flow/nodes.h uses it): every group has the whole flow for its share of
+ * the images, at most MR_FLOW_CUT_IMAGES in all, and its list ends a part wherever attention is
+ * due. Parts run one after the other on one chip, which keeps its state between them; after part i
+ * the queries, keys and values of token `token` of block `block` are taken, and what attention
+ * makes of them is given, [images][width] each, before part i + 1 runs. The last part has no
+ * attention.
+ */
+enum { MR_FLOW_CUT_IMAGES = 16 * MR_PNM_GROUPS };
+size_t mr_flow_plan_parts(const mr_flow_plan *p);
+/* The program of part i alone; it shares the whole program's image and must not be destroyed. */
+mr_pnm_program mr_flow_plan_part(const mr_flow_plan *p, size_t i);
+void mr_flow_plan_take(const mr_flow_plan *p, float *q, float *k, float *v);
+void mr_flow_plan_give(mr_flow_plan *p, const float *o);
 
 /* What was decided. */
 typedef struct mr_flow_plan_info {

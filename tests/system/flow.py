@@ -117,6 +117,40 @@ def simulated_unit_scores_the_same():
     assert a["bpd"] == b["bpd"] and b["cycles"] > 0 and 0 < b["utilisation"] <= 1, (a, b)
 
 
+FULL = ("run", "flow", "--model", "digits-full", "--sample", "6", "--temperature", "0.8", "--seed", "3")
+
+
+@test
+def all_three_units_take_part():
+    """Seeds by the RGU, attention by NICs, the rest by the near-memory unit: the models first."""
+    with Place() as p:
+        alone, shared, lossy = (p.name(n + ".png") for n in ("alone", "shared", "lossy"))
+        succeed_json(*FULL, "--out", alone, "--mult", "fp32")
+        more = ("--rgu", "golden", "--nic", "golden", "--mult", "fp32")
+        j = succeed_json(*FULL, "--out", shared, *more, "--nodes", "3")
+        assert j["rgu"]["tiles"] == 8 and j["rgu"]["tiles_wrong"] == 0 and j["rgu"]["weights"] == 65536, j
+        assert j["nic"]["merges"] == 128 and j["nic"]["cycles"] > 0 and j["nic"]["nodes"] == 3, j
+        assert j["mapping"]["schedule"] == "replicated" and j["products"] > 0
+        # in float32 the shards' order moves no pixel by a level
+        assert picture(alone) == picture(shared)
+        k = succeed_json(*FULL, "--out", lossy, *more, "--nodes", "3", "--loss", "0.02")
+        assert k["nic"]["retransmissions"] > 0 and k["digest"] == j["digest"], k
+
+
+@test
+def all_three_units_in_rtl():
+    for uri in ("sim:pnm", "sim:nic", "sim:rgu"):
+        have(uri)
+    with Place() as p:
+        one, two = p.name("model.png"), p.name("rtl.png")
+        hybrid = ("--mult", "hybrid", "--stream", "8", "--nodes", "2")
+        a = succeed_json(*FULL, "--out", one, *hybrid, "--rgu", "golden", "--nic", "golden")
+        b = succeed_json(*FULL, "--out", two, *hybrid, "--rgu", "sim:rgu", "--nic", "sim", "--device", "sim:pnm")
+        assert a["digest"] == b["digest"] and open(one, "rb").read() == open(two, "rb").read()
+        assert b["cycles"] > 0 and b["rgu"]["cycles"] > 0 and b["nic"]["cycles"] > 0, b
+        assert a["products"] == b["products"] and a["nic"]["bytes"] == b["nic"]["bytes"]
+
+
 @test
 def bad_input():
     with Place() as p:
@@ -131,6 +165,13 @@ def bad_input():
         refuse("--sample or --score", "run", "flow", "--model", "digits-coupling", place=p)
         refuse("--out", "run", "flow", "--model", "digits-coupling", "--sample", "2", place=p)
         refuse("--model", "run", "flow", "--score", "test", place=p)
+        refuse("--sample", "run", "flow", "--model", "digits-tar", "--score", "test", "--nodes", "2", place=p)
+        refuse("transformer", *make, grid, "--nodes", "2", place=p)
+        refuse("replicated", *make, grid, "--nodes", "2", "--schedule", "sequential", place=p)
+        refuse("--nodes", *make, grid, "--loss", "0.1", place=p)
+        refuse("digits-coupling.safetensors: no matrix of this flow is a seed", *make, grid, "--rgu", "golden",
+               place=p)
+        refuse("no-such", *FULL, "--out", grid, "--rgu", "sim:no-such", place=p)
         broken = p.file("broken.safetensors", (FLOWS / "digits-coupling.safetensors").read_bytes()[:-4])
         refuse("broken.safetensors", "run", "flow", "--model", broken, "--score", "test", place=p)
         refuse(["dataset-fashion-mnist", "MILLRACE_FASHION"], "run", "flow", "--model", "fashion-coupling",

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "host/flow/data.h"
+#include "host/flow/nodes.h"
 #include "host/flow/plan.h"
 #include "host/flow/png.h"
 #include "host/flow/reference.h"
@@ -289,6 +290,65 @@ TEST(Flow, Transformers) {
     check(tar(8, 4, 3, 32, 1, 2, 0.5f), wide(MR_FLOW_SEQUENTIAL), 3, 1e-4, 1e-4);
     check(tar(9, 7, 2, 32, 1, 2, 0.5f), wide(MR_FLOW_REPLICATED), 3, 1e-4, 1e-4);
     check(tar(10, 2, 1, 16, 1, 1, 0.5f), wide(), 1, 1e-4, 1e-4);
+}
+
+/* 70 images are two plans of 35; three nodes and one; the keys of token t lie with node t mod 3. */
+TEST(Flow, TransformersWithAttentionAtNodes) {
+    mr_flow *f;
+    std::string path = "/tmp/millrace-flow-" + std::to_string(seed) + ".safetensors";
+    if (tar(14, 4, 3, 32, 2, 2, 0.5f).open(path, &f) != MR_OK)
+        FAIL(mr_last_error());
+    size_t pixels = mr_flow_pixels(f), n = 69;
+    std::vector<float> z = images(f, n, 2), x(n * pixels), y(n * pixels);
+    mr_pnm_exec_options eo = mr_pnm_exec_defaults();
+    eo.chips = 1;
+    eo.wide = true;
+    mr_flow_nodes_options o = {};
+    mr_flow_plan_options p = wide();
+    p.images = n;
+    p.groups = MR_PNM_GROUPS;
+    p.mode = {2, 2};
+    mr_flow_nodes_stats stats;
+    LONGS_EQUAL(MR_OK, mr_device_open("cpu:", &o.device));
+    LONGS_EQUAL(MR_OK, mr_pnm_exec_open("golden", &eo, &o.exec));
+    o.timeout_ns = 60000000000u;
+    o.nic = "golden?nodes=3";
+    if (mr_flow_nodes_sample(f, &p, &o, z.data(), x.data(), &stats) != MR_OK)
+        FAIL(mr_last_error());
+    UNSIGNED_LONGS_EQUAL(2 * 2 * 16 * 2, stats.nic.merges); /* plans, blocks, tokens, layers */
+    UNSIGNED_LONGS_EQUAL(3, stats.nic.nodes);
+    UNSIGNED_LONGS_EQUAL(2 * (2 * 16 * 2 + 1), stats.jobs);
+    CHECK(stats.nic.frames > 0 && stats.pnm.products > 0);
+    o.nic = "golden?nodes=1";
+    if (mr_flow_nodes_sample(f, &p, &o, z.data(), y.data(), &stats) != MR_OK)
+        FAIL(mr_last_error());
+    double worst = 0, apart = 0;
+    for (size_t i = 0; i < n; i++) {
+        std::vector<double> in(z.begin() + (long)(i * pixels),
+                               z.begin() + (long)((i + 1) * pixels)),
+            out(pixels);
+        LONGS_EQUAL(MR_OK, mr_flow_reference_inverse(f, in.data(), out.data()));
+        for (size_t j = 0; j < pixels; j++) {
+            worst = std::fmax(worst, std::fabs(out[j] - (double)x[i * pixels + j]));
+            apart =
+                std::fmax(apart, std::fabs((double)y[i * pixels + j] - (double)x[i * pixels + j]));
+        }
+    }
+    if (!(worst < 1e-4) || !(apart < 1e-4))
+        printf("worst %.3g, between node counts %.3g\n", worst, apart);
+    CHECK(worst < 1e-4);
+    CHECK(apart < 1e-4);
+    /* what a cut plan refuses */
+    mr_flow_plan *plan;
+    p.cut = p.inverse = true;
+    p.images = MR_FLOW_CUT_IMAGES + 1;
+    LONGS_EQUAL(MR_INVALID_ARGUMENT, mr_flow_plan_create(f, &p, &plan));
+    p.images = 4;
+    p.inverse = false;
+    LONGS_EQUAL(MR_UNSUPPORTED, mr_flow_plan_create(f, &p, &plan));
+    mr_pnm_exec_close(o.exec);
+    mr_device_close(o.device);
+    mr_flow_close(f);
 }
 
 TEST(Flow, Bf16AndHybrid) {
