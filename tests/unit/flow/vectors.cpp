@@ -1,0 +1,170 @@
+/*
+ * The committed flows against the numbers beside them (models/zoo/flows/vectors: x, and z, the
+ * logarithm of the determinant and bits per dimension of another program's float64).
+ *
+ * Tolerances, in units of u = 2^-24 (float32) or 2^-53 (float64). How much z moves when every x
+ * moves by a relative u is measured with the definition itself: `gain` u. A rounding anywhere on
+ * the way is carried to z as a change of x is, and there are some hundred dependent roundings
+ * between (8 couplings of 4 layers, or 4 blocks of 2 layers of 6, a few vector operations each),
+ * most of them in the networks, behind fewer of the factors exp(s): a random walk of them with a
+ * margin of three, 30 gain u. The determinant's logarithm is compared per element at 100 u. Bits
+ * per dimension follow from both, sum |z dz| / N and the determinant, over ln 2; mr_flow_bpd reads
+ * z as float32.
+ */
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "host/flow/data.h"
+#include "host/flow/plan.h"
+#include "host/flow/reference.h"
+#include "host/io/safetensors.h"
+#include "host/pnm/exec.h"
+
+#include <CppUTest/TestHarness.h>
+
+namespace {
+
+const char *const FLOWS[] = {"digits-coupling",  "digits-tar",  "digits-full",
+                             "fashion-coupling", "fashion-tar", "fashion-coupling-sharp",
+                             "fashion-tar-sharp"};
+
+struct Vectors {
+    mr_flow *f = nullptr;
+    size_t count = 0, pixels = 0;
+    std::vector<float> x;
+    std::vector<double> z, logdet, bpd;
+};
+
+template <typename T>
+std::vector<T> numbers(const mr_safetensors *st, const char *name, mr_st_dtype dtype,
+                       size_t count) {
+    const mr_st_tensor *t = mr_safetensors_find(st, name);
+    CHECK(t && t->dtype == dtype && t->count == count);
+    std::vector<T> v(count);
+    memcpy(v.data(), t->data, t->bytes);
+    return v;
+}
+
+Vectors load(const std::string &name) {
+    const char *zoo = getenv("MILLRACE_ZOO");
+    std::string at = std::string(zoo ? zoo : "models/zoo") + "/flows/";
+    Vectors v;
+    mr_safetensors *st;
+    if (mr_flow_open((at + name + ".safetensors").c_str(), &v.f) != MR_OK ||
+        mr_safetensors_open((at + "vectors/" + name + ".safetensors").c_str(), &st) != MR_OK)
+        FAIL(mr_last_error());
+    v.pixels = mr_flow_pixels(v.f);
+    v.count = mr_safetensors_find(st, "bpd")->count;
+    CHECK(v.count > 0);
+    v.x = numbers<float>(st, "x", MR_ST_F32, v.count * v.pixels);
+    v.z = numbers<double>(st, "z", MR_ST_F64, v.count * v.pixels);
+    v.logdet = numbers<double>(st, "logdet", MR_ST_F64, v.count);
+    v.bpd = numbers<double>(st, "bpd", MR_ST_F64, v.count);
+    mr_safetensors_close(st);
+    return v;
+}
+
+/* Largest change of an element of z over that of the x's, for relative changes of random signs. */
+double gain(const Vectors &v, size_t i) {
+    const double step = std::ldexp(1, -30);
+    std::mt19937 rng(1);
+    std::vector<double> x(v.x.begin() + (long)(i * v.pixels),
+                          v.x.begin() + (long)((i + 1) * v.pixels)),
+        z(v.pixels);
+    for (double &e : x)
+        e += rng() & 1 ? step : -step;
+    double logdet, worst = 1;
+    LONGS_EQUAL(MR_OK, mr_flow_reference_forward(v.f, x.data(), z.data(), &logdet));
+    for (size_t j = 0; j < v.pixels; j++)
+        worst = std::fmax(worst, std::fabs(z[j] - v.z[i * v.pixels + j]) / step);
+    return worst;
+}
+
+template <typename T>
+void compare(const char *name, const Vectors &v, size_t i, const T *z, double logdet, double u) {
+    double n = (double)v.pixels, size = 0, worst = 0, k = 30 * gain(v, i) * u;
+    for (size_t j = 0; j < v.pixels; j++) {
+        double want = v.z[i * v.pixels + j];
+        size += std::fabs(want) / n;
+        worst = std::fmax(worst, std::fabs((double)z[j] - want));
+    }
+    std::vector<float> rounded(z, z + v.pixels);
+    double bpd = mr_flow_bpd(v.f->set, rounded.data(), v.pixels, logdet);
+    double off_logdet = std::fabs(logdet - v.logdet[i]) / n, off = std::fabs(bpd - v.bpd[i]);
+    double bits = (size * k + 100 * u) / std::log(2.0) + 4 * std::ldexp(1, -24);
+    bool good = worst <= k && off_logdet <= 100 * u && off <= bits;
+    if (getenv("MR_VERBOSE") || !good)
+        printf("%s, image %zu: of the bounds, z %.2g, logdet %.2g, bpd %.2g; gain %.3g\n", name, i,
+               worst / k, off_logdet / (100 * u), off / bits, k / (30 * u));
+    CHECK(good);
+}
+
+} // namespace
+
+TEST_GROUP(FlowVectors){};
+
+TEST(FlowVectors, DefinitionInFloat64) {
+    for (const char *name : FLOWS) {
+        Vectors v = load(name);
+        std::vector<double> z(v.pixels);
+        for (size_t i = 0; i < v.count; i++) {
+            std::vector<double> x(v.x.begin() + (long)(i * v.pixels),
+                                  v.x.begin() + (long)((i + 1) * v.pixels));
+            double logdet;
+            LONGS_EQUAL(MR_OK, mr_flow_reference_forward(v.f, x.data(), z.data(), &logdet));
+            compare(name, v, i, z.data(), logdet, std::ldexp(1, -53));
+        }
+        mr_flow_close(v.f);
+    }
+}
+
+TEST(FlowVectors, ProgramsInFloat32) {
+    for (const char *name : FLOWS) {
+        Vectors v = load(name);
+        mr_flow_plan_options o = {};
+        o.images = v.count;
+        o.groups = MR_PNM_GROUPS;
+        o.wide = true;
+        o.mode = {2, 2};
+        mr_pnm_exec_options eo = mr_pnm_exec_defaults();
+        eo.chips = 1;
+        eo.wide = true;
+        mr_pnm_exec *exec;
+        mr_flow_plan *plan;
+        LONGS_EQUAL(MR_OK, mr_pnm_exec_open("golden", &eo, &exec));
+        LONGS_EQUAL(MR_OK, mr_flow_plan_create(v.f, &o, &plan));
+        mr_flow_plan_put(plan, v.x.data());
+        mr_pnm_program *program = mr_flow_plan_program(plan);
+        mr_pnm_counters counters;
+        LONGS_EQUAL(MR_OK, mr_pnm_exec_run(exec, &program, 1, &counters));
+        std::vector<float> z(v.x.size()), logdet(v.count);
+        mr_flow_plan_get(plan, z.data(), logdet.data());
+        for (size_t i = 0; i < v.count; i++)
+            compare(name, v, i, &z[i * v.pixels], (double)logdet[i], std::ldexp(1, -24));
+        mr_flow_plan_destroy(plan);
+        mr_pnm_exec_close(exec);
+        mr_flow_close(v.f);
+    }
+}
+
+/* A density of 1/2 over [-1, 1) is one of 1/n over n levels; z = 1 everywhere has the mean z^2 of
+ * normal numbers. */
+TEST(FlowVectors, BitsOfKnownDensities) {
+    const double pi = std::acos(-1.0);
+    std::vector<float> zero(784, 0.0f), one(784, -1.0f);
+    for (mr_flow_set set : {MR_FLOW_DIGITS, MR_FLOW_FASHION}) {
+        size_t n = set == MR_FLOW_DIGITS ? 64 : 784;
+        double levels = set == MR_FLOW_DIGITS ? 17 : 256;
+        double logdet = (double)n * (0.5 * std::log(2 * pi) - std::log(2.0));
+        DOUBLES_EQUAL(std::log2(levels), mr_flow_bpd(set, zero.data(), n, logdet), 1e-12);
+    }
+    DOUBLES_EQUAL(9.0474, mr_flow_bpd(MR_FLOW_FASHION, one.data(), 784, 0), 5e-5);
+    DOUBLES_EQUAL(5.1348, mr_flow_bpd(MR_FLOW_DIGITS, one.data(), 64, 0), 5e-5);
+    /* a map that spreads x out makes it less probable: the determinant counts with a minus */
+    CHECK(mr_flow_bpd(MR_FLOW_DIGITS, zero.data(), 64, 1) <
+          mr_flow_bpd(MR_FLOW_DIGITS, zero.data(), 64, 0));
+}
