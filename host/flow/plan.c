@@ -169,7 +169,7 @@ static mr_status check(const mr_flow *f, const mr_flow_plan_options *o) {
     if (o->groups < 1 || o->groups > MR_PNM_GROUPS)
         return mr_fail(MR_INVALID_ARGUMENT, "%s: %u groups; a chip has 1 to %d", f->path, o->groups,
                        MR_PNM_GROUPS);
-    if (!o->images || o->last > f->blocks || (o->last && o->first >= o->last))
+    if (!o->images || o->last > f->blocks || o->first >= (o->last ? o->last : f->blocks))
         return mr_fail(MR_INVALID_ARGUMENT, "%s: nothing to do", f->path);
     if (f->kind == MR_FLOW_TAR && f->tokens > MR_PNM_MAX_VECTORS)
         return mr_fail(MR_UNSUPPORTED, "%s: %zu tokens; the near-memory unit takes %d at once",

@@ -71,8 +71,9 @@ static mr_status prepare_batch(mr_flow_plan *p, size_t batch) {
 static bool fits(const mr_flow_plan *p, size_t halves, size_t blocks) {
     const flow_compiler *c = &p->c;
     size_t half = c->state + c->ld_rows + c->work + c->scalars, fixed = 0;
-    for (size_t i = 0; i < c->data[0].fixeds; i++)
-        fixed += c->data[0].fixed[i].rows;
+    const flow_block_data *d = &c->data[flow_block_at(c, c->o.first)];
+    for (size_t i = 0; i < d->fixeds; i++)
+        fixed += d->fixed[i].rows;
     return halves * half + fixed * blocks + c->shared.rows <= MR_PNM_SCRATCH_ROWS &&
            halves * c->wregs <= MR_PNM_WREGS && halves * c->cache <= MR_PNM_COLUMNS / 2;
 }

@@ -61,7 +61,7 @@ def dot(mult, weights, inputs, wexp, xexp):
             continue
         if not ew or not ex:
             continue
-        d = max(wexp - ew, 0) + (xexp - ex)
+        d = max(wexp - ew + xexp - ex, 0)
         if d >= 35:
             continue
         p = (mult.significand(w & 127, x & 127) << GUARD) >> d

@@ -498,6 +498,9 @@ TEST(Flow, PartitionsLargerThanTheChip) {
     o.images = 1;
     o.groups = MR_PNM_GROUPS + 1;
     LONGS_EQUAL(MR_INVALID_ARGUMENT, mr_flow_plan_create(f, &o, &p));
+    o.groups = 1;
+    o.first = 2; /* no block left: there are two */
+    LONGS_EQUAL(MR_INVALID_ARGUMENT, mr_flow_plan_create(f, &o, &p));
     mr_flow_close(f);
 }
 
