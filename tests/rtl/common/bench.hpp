@@ -1,5 +1,6 @@
-// What every bench of the common cells needs: a reproducible seed, a model whose registers start
-// with noise, and assertions that are reported to the test instead of ending the program.
+// What every bench of the common cells needs: a reproducible seed (rng.hpp), a model whose
+// registers start with noise, and assertions that are reported to the test instead of ending the
+// program.
 #ifndef MR_TESTS_RTL_COMMON_BENCH_HPP
 #define MR_TESTS_RTL_COMMON_BENCH_HPP
 
@@ -7,7 +8,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <random>
 #include <string>
 #include <unistd.h>
 #include <verilated.h>
@@ -16,34 +16,7 @@
 #include <CppUTest/MemoryLeakWarningPlugin.h>
 #include <CppUTest/TestHarness.h>
 
-// splitmix64
-class Rng {
-public:
-    explicit Rng(uint64_t seed) : state_(seed) {}
-    uint64_t next() {
-        uint64_t z = (state_ += 0x9E3779B97F4A7C15u);
-        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-        z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-        return z ^ (z >> 31);
-    }
-    uint64_t below(uint64_t n) { return next() % n; }
-    bool percent(unsigned p) { return below(100) < p; }
-
-private:
-    uint64_t state_;
-};
-
-// The run's seed: MR_SEED, or a fresh one, printed once.
-inline uint64_t run_seed() {
-    static const uint64_t seed = [] {
-        const char *text = getenv("MR_SEED");
-        const uint64_t value = text ? strtoull(text, nullptr, 0) : std::random_device{}();
-        printf("seed %llu (MR_SEED=%llu reproduces)\n", (unsigned long long)value,
-               (unsigned long long)value);
-        return value;
-    }();
-    return seed;
-}
+#include "rng.hpp"
 
 // A model under test. Registers and memories without reset begin with noise drawn from `noise`.
 template <class Top>
