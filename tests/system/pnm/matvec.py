@@ -1,8 +1,5 @@
 """Sums of the near-memory unit, written from docs/pnm-arithmetic.md and docs/pnm-gemv.md alone."""
-import math
-import struct
-
-from .mult import INF, NAN, to_bf16
+from .mult import INF, NAN, add_f32, to_bf16
 
 GUARD = 19
 SUM_INPUTS = 4096        # of one MATVEC
@@ -29,18 +26,6 @@ def round_f32(value, exponent=0):
     if m >> 23 == 0:
         return sign | m
     return sign | INF if e > 254 else sign | e << 23 | m & 0x7FFFFF
-
-
-def add_f32(a, b):
-    """float32 bits: the sum in double is right to the last bit once it is rounded to float32."""
-    x, y = struct.unpack("<2f", struct.pack("<2I", a, b))
-    s = x + y
-    if math.isnan(s):
-        return NAN
-    try:
-        return struct.unpack("<I", struct.pack("<f", s))[0]
-    except OverflowError:
-        return INF | (s < 0) << 31
 
 
 def largest_exponent(codes):

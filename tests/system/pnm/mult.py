@@ -15,6 +15,30 @@ def bits_f32(u):
     return struct.unpack("<f", struct.pack("<I", u))[0]
 
 
+def canonical(u):
+    """One NaN comes out of every operation."""
+    return NAN if u & 0x7FFFFFFF > INF else u
+
+
+def round_double(v):
+    """A double to float32 bits. Sums and products of two float32 are rounded once that way: a double has more than twice
+    their digits."""
+    if v != v:
+        return NAN
+    try:
+        return struct.unpack("<I", struct.pack("<f", v))[0]
+    except OverflowError:
+        return INF | (v < 0) << 31
+
+
+def add_f32(a, b):
+    return round_double(bits_f32(a) + bits_f32(b))
+
+
+def mul_f32(a, b):
+    return round_double(bits_f32(a) * bits_f32(b))
+
+
 def to_bf16(u):
     """float32 bits to a bf16 code: nearest even, a NaN becomes 7FC0."""
     if u & 0x7FFFFFFF > INF:
