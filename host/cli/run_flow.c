@@ -447,7 +447,7 @@ static int report(const session *s, const request *r, const score *c) {
     }
     json_object_set_new(
         j, "mapping",
-        json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}", "schedule", schedule_names[r->schedule],
+        json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}", "schedule", schedule_names[s->info.schedule],
                   "placement", placement_names[r->placement], "stages", (json_int_t)s->info.stages,
                   "replicas", (json_int_t)s->info.replicas, "batch",
                   (json_int_t)s->info.batch * (json_int_t)s->info.halves, "iterations",
@@ -519,7 +519,7 @@ static int check(request *r) {
         return cli_error(CLI_USAGE, "run flow: --sample needs --out GRID.png");
     if (r->nodes && !r->sample)
         return cli_error(CLI_USAGE, "run flow: --nodes needs --sample");
-    if (r->nodes && r->schedule != MR_FLOW_REPLICATED)
+    if (r->nodes && r->schedule != MR_FLOW_REPLICATED && r->schedule != MR_FLOW_AUTO)
         return cli_error(CLI_USAGE, "run flow: with --nodes every group has the whole flow: "
                                     "--schedule must be replicated");
     if (r->mult == MULT_HYBRID && !r->have_stream)
@@ -549,6 +549,7 @@ int cli_run_flow(int argc, char **argv) {
                  .timeout = 3600,
                  .gen = 1,
                  .groups = MR_PNM_GROUPS,
+                 .schedule = MR_FLOW_AUTO,
                  .round_trip = 32,
                  .mult = MULT_BF16};
     cli_option options[] = {
@@ -568,8 +569,8 @@ int cli_run_flow(int argc, char **argv) {
         TEXT("device", &r.device, "URI", "golden (default), sim:pnm"),
         COUNT("limit", &r.limit, 1, 65536, "score the first N images only"),
         COUNT("round-trip", &r.round_trip, 0, 65536, "images sent there and back (default 32)"),
-        CHOICE("schedule", &r.schedule, "pipelined|sequential|replicated",
-               "how groups share the work (default pipelined)"),
+        CHOICE("schedule", &r.schedule, "pipelined|sequential|replicated|auto",
+               "how groups share the work (default auto: the faster)"),
         CHOICE("placement", &r.placement, "tier-aware|tier-blind",
                "where weights lie (default tier-aware)"),
         TEXT("rgu", &r.rgu, "URI", "who makes matrices that are seeds: sim:rgu, golden, cpu:, ..."),
@@ -590,8 +591,6 @@ int cli_run_flow(int argc, char **argv) {
     r.score = options[0].given;
     r.have_stream = options[1].given;
     for (size_t i = 0; options[i].name; i++) {
-        if (!strcmp(options[i].name, "schedule") && !options[i].given && r.nodes)
-            r.schedule = MR_FLOW_REPLICATED;
         bool of_nodes = !strcmp(options[i].name, "nic") || !strcmp(options[i].name, "loss") ||
                         !strcmp(options[i].name, "gpu");
         if (of_nodes && options[i].given && !r.nodes)

@@ -11,6 +11,8 @@ enum {
     FLOW_MAX_BLOCK_ROWS = 4 * 32 + 8,
     FLOW_HALVES = 2
 };
+/* Cycles that a column of a bank quartet takes to come from memory. */
+#define FLOW_LOAD_COLUMN 2.0
 #define FLOW_LOG2E 1.44269504088896340736f
 #define FLOW_MASKED (-1e30f) /* added to a score that must not count: exp2 makes 0 of it */
 

@@ -136,6 +136,27 @@ static mr_status list_replica(mr_flow_plan *p, unsigned r, size_t at) {
     return e;
 }
 
+/* Cycles of the whole program: weights through the one port to memory, then iterations through the
+ * stages, the slowest replica's. */
+static double estimate(const mr_flow_plan *p) {
+    const flow_compiler *c = &p->c;
+    const mr_flow_plan_info *i = &p->info;
+    size_t columns = 0, most = 0;
+    double slowest = 0, all = 0;
+    for (size_t b = 0; b < c->f->blocks; b++)
+        for (size_t k = 0; k < c->data[b].weights; k++)
+            columns += c->data[b].weight[k].matrix.columns;
+    for (unsigned r = 0; r < i->replicas; r++)
+        most = p->replica_iterations[r] > most ? p->replica_iterations[r] : most;
+    for (unsigned s = 0; s < i->stages; s++) {
+        all += i->stage_cycles[s];
+        slowest = i->stage_cycles[s] > slowest ? i->stage_cycles[s] : slowest;
+    }
+    double work = c->o.schedule == MR_FLOW_SEQUENTIAL ? (double)most * all
+                                                      : (double)(most - 1) * slowest + all;
+    return (double)columns * FLOW_LOAD_COLUMN * i->replicas + work;
+}
+
 /* Memory for inputs, results and zeros; then every replica's share. */
 static mr_status build(mr_flow_plan *p) {
     flow_compiler *c = &p->c;
@@ -159,6 +180,8 @@ static mr_status build(mr_flow_plan *p) {
         p->replica_iterations[r] = to - from;
         e = list_replica(p, r, from);
     }
+    i->schedule = c->o.schedule;
+    i->cycles = estimate(p);
     return e == MR_OK ? mr_pnm_builder_finish(c->b, &p->program) : e;
 }
 
@@ -189,7 +212,7 @@ static mr_status check(const mr_flow *f, const mr_flow_plan_options *o) {
     return MR_OK;
 }
 
-mr_status mr_flow_plan_create(const mr_flow *f, const mr_flow_plan_options *o, mr_flow_plan **out) {
+static mr_status create(const mr_flow *f, const mr_flow_plan_options *o, mr_flow_plan **out) {
     *out = NULL;
     mr_status e = check(f, o);
     if (e != MR_OK)
@@ -231,6 +254,32 @@ mr_status mr_flow_plan_create(const mr_flow *f, const mr_flow_plan_options *o, m
     c->f = NULL; /* its owner may close it now */
     *out = p;
     return MR_OK;
+}
+
+/* Both ways, and the faster of them; one that does not fit is none. */
+static mr_status create_faster(const mr_flow *f, const mr_flow_plan_options *o,
+                               mr_flow_plan **out) {
+    mr_flow_plan_options one = *o;
+    mr_flow_plan *other;
+    one.schedule = MR_FLOW_PIPELINED;
+    mr_status e = create(f, &one, out);
+    if (e != MR_OK && e != MR_UNSUPPORTED && e != MR_LIMIT)
+        return e;
+    one.schedule = MR_FLOW_REPLICATED;
+    mr_status second = create(f, &one, &other);
+    if (second != MR_OK)
+        return e == MR_OK && (second == MR_UNSUPPORTED || second == MR_LIMIT) ? e : second;
+    if (e == MR_OK && (*out)->info.cycles <= other->info.cycles) {
+        mr_flow_plan_destroy(other);
+        return MR_OK;
+    }
+    mr_flow_plan_destroy(*out);
+    *out = other;
+    return MR_OK;
+}
+
+mr_status mr_flow_plan_create(const mr_flow *f, const mr_flow_plan_options *o, mr_flow_plan **out) {
+    return o->schedule == MR_FLOW_AUTO && !o->cut ? create_faster(f, o, out) : create(f, o, out);
 }
 
 void mr_flow_plan_destroy(mr_flow_plan *p) {

@@ -15,8 +15,13 @@ extern "C" {
 #endif
 
 /* How groups share the work: blocks in a pipeline; the same, one batch in flight; every group a
- * whole flow and its share of the images. */
-typedef enum { MR_FLOW_PIPELINED, MR_FLOW_SEQUENTIAL, MR_FLOW_REPLICATED } mr_flow_schedule;
+ * whole flow and its share of the images; whichever of the first and the third should be faster. */
+typedef enum {
+    MR_FLOW_PIPELINED,
+    MR_FLOW_SEQUENTIAL,
+    MR_FLOW_REPLICATED,
+    MR_FLOW_AUTO
+} mr_flow_schedule;
 /* Where matrices lie: the most used in the fastest tiers, or spread over the tiers in turn. */
 typedef enum { MR_FLOW_TIER_AWARE, MR_FLOW_TIER_BLIND } mr_flow_placement;
 
@@ -63,6 +68,8 @@ void mr_flow_plan_give(mr_flow_plan *p, const float *o);
 
 /* What was decided. */
 typedef struct mr_flow_plan_info {
+    mr_flow_schedule schedule; /* never MR_FLOW_AUTO */
+    double cycles;             /* of the program, by the cost function */
     unsigned stages, replicas; /* groups in a pipeline, pipelines */
     size_t batch, halves, iterations;
     size_t first[MR_PNM_GROUPS + 1];    /* stage s has blocks first[s]..first[s + 1] - 1 in order */

@@ -74,7 +74,7 @@ def hybrid_nears_bf16():
 def mapping_changes_no_bit():
     """Stages, groups, placement and schedule are where and when, not what."""
     seen = set()
-    for more in ((), ("--schedule", "sequential"), ("--schedule", "replicated"),
+    for more in ((), ("--schedule", "pipelined"), ("--schedule", "sequential"), ("--schedule", "replicated"),
                  ("--placement", "tier-blind"), ("--groups", "3"), ("--groups", "1")):
         j = score("digits-coupling", "--mult", "hybrid", "--stream", "4", "--limit", "70", *more)
         seen.add((j["bpd"], j["round_trip"]["max"]))

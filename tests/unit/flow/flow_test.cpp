@@ -490,6 +490,33 @@ TEST(Flow, Refusals) {
     refused("15 tokens", m);
 }
 
+TEST(Flow, AutoTakesTheFasterSchedule) {
+    mr_flow *f;
+    std::string path = "/tmp/millrace-flow-" + std::to_string(seed) + ".safetensors";
+    if (coupling(15, 1, 1, 48, 5, 0.5f).open(path, &f) != MR_OK)
+        FAIL(mr_last_error());
+    for (size_t n : {1, 3, 40, 1000}) {
+        mr_flow_plan_info info[3];
+        for (mr_flow_schedule s : {MR_FLOW_PIPELINED, MR_FLOW_REPLICATED, MR_FLOW_AUTO}) {
+            mr_flow_plan_options o = wide(s);
+            o.images = n;
+            o.groups = MR_PNM_GROUPS;
+            o.mode = {2, 2};
+            mr_flow_plan *p;
+            LONGS_EQUAL(MR_OK, mr_flow_plan_create(f, &o, &p));
+            mr_flow_plan_describe(p, &info[s == MR_FLOW_PIPELINED    ? 0
+                                           : s == MR_FLOW_REPLICATED ? 1
+                                                                     : 2]);
+            mr_flow_plan_destroy(p);
+        }
+        int faster = info[1].cycles < info[0].cycles;
+        LONGS_EQUAL(info[faster].schedule, info[2].schedule);
+        DOUBLES_EQUAL(info[faster].cycles, info[2].cycles, 0);
+        CHECK(info[2].cycles > 0);
+    }
+    mr_flow_close(f);
+}
+
 TEST(Flow, PartitionsLargerThanTheChip) {
     mr_flow *f;
     LONGS_EQUAL(MR_OK, coupling(20, 1, 1, 16, 2, 1).open("/tmp/millrace-flow-p.safetensors", &f));
