@@ -84,6 +84,16 @@ def both_ways(name, count):
 
 
 @test
+def quantising_undoes_dequantising():
+    for levels in flow.LEVELS.values():
+        for v in range(levels):
+            for noise in (0.5 / 65536, 0.5, 65535.5 / 65536):
+                assert flow.quantise(flow.f32(2 * (v + noise) / levels - 1), levels) == v, (levels, v, noise)
+    for index, pixels in flow.digits(ZOO)[::20]:
+        assert [flow.quantise(v, 17) for v in flow.dequantise(index, pixels, 17)] == list(pixels), index
+
+
+@test
 def bits_of_the_digits():
     for name, count in (("digits-coupling", 5), ("digits-tar", 2), ("digits-full", 2)):
         both_ways(name, count)
