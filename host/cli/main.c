@@ -23,6 +23,7 @@ static const struct {
     {"nic", "tap", cli_nic_tap, "one NIC behind a Linux TAP interface, for ordinary sockets"},
     {"pnm", "mult", cli_pnm_mult, "multiply bf16 arrays as the near-memory elements do"},
     {"pnm", "gemv", cli_pnm_gemv, "multiply a matrix by vectors on the near-memory elements"},
+    {"pnm", "check-trace", cli_pnm_check_trace, "judge a trace of DRAM commands by a part's timing"},
     {"zoo", "eval", cli_zoo_eval, "score the models of the zoo on held-out text"},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
@@ -33,7 +34,7 @@ static int help(void) {
         char name[32];
         snprintf(name, sizeof name, "%s%s%s", commands[i].first, commands[i].second ? " " : "",
                  commands[i].second ? commands[i].second : "");
-        printf("  %-12s %s\n", name, commands[i].help);
+        printf("  %-15s %s\n", name, commands[i].help);
     }
     puts("\nmillrace COMMAND --help tells its options; millrace --version prints the version.\n"
          "Every command takes --json. `man docs/millrace.1` has the exit codes.");
