@@ -119,6 +119,20 @@ TEST(pnm_mult, centred_streams_are_worth_three_times_the_error) {
     }
 }
 
+// Every mode's bias is gone: the mean below a tenth of the RMS, or half a step of P.
+TEST(pnm_mult, no_mode_keeps_a_bias) {
+    for (const mr_pnm_mult_mode &m : every_mode()) {
+        mult_error e = Table(m).error();
+        if (std::fabs(e.mean) > 0.1 * e.rms && std::fabs(e.mean) > 1.0 / 16384 / 2) {
+            char text[128];
+            snprintf(text, sizeof text, "%s %s L %u cut %u: mean %g, rms %g",
+                     mr_pnm_gen_name(m.gen), mr_pnm_kind_name(m.kind), m.stream, m.cut, e.mean,
+                     e.rms);
+            FAIL(text);
+        }
+    }
+}
+
 TEST(pnm_mult, a_cut_more_is_less_error) {
     for (int gen = 0; mr_pnm_gen_name(gen); gen++)
         for (unsigned stream = 4; stream <= 256; stream *= 2)
@@ -165,6 +179,30 @@ TEST(pnm_mult, one_times_anything_is_exact) {
             LONGS_EQUAL((128 + f) * 128, t.p[f]);
             LONGS_EQUAL((128 + f) * 128, t.p[128 * f]);
         }
+    }
+}
+
+// Streams full of ones are worth 1, not 0: no counter wraps.
+TEST(pnm_mult, p_of_one_does_not_wrap) {
+    std::vector<uint16_t> p(MR_PNM_TABLE);
+    for (unsigned stream = 4; stream <= 256; stream *= 2) {
+        mr_pnm_mult_mode m = mode_of(MR_PNM_FULL, MR_PNM_UNARY, stream);
+        LONGS_EQUAL(0, mr_pnm_mult_table_at(&m, 0, 0, p.data()));
+        // 255/256 > k/L for all L places, but for the last of 256, which is b's last too
+        LONGS_EQUAL(stream == 256 ? 0xFF00 : 0xFFFF, p[MR_PNM_TABLE - 1]);
+        m.kind = MR_PNM_SPLIT;
+        LONGS_EQUAL(0, mr_pnm_mult_table_at(&m, 0, 0, p.data()));
+        // 127/128 > k/L: all of up to 64 places; not place 127 of 128, which is b's 127 too; not
+        // a's 254 and 255 of 256 and not b's, where a stands at 127 and 255
+        const unsigned missing = stream < 128 ? 0 : stream == 128 ? 1 : 3;
+        LONGS_EQUAL(0x4000 + 128 * 254 + 16384 / stream * (stream - missing), p[MR_PNM_TABLE - 1]);
+    }
+    // the unit's own constants and generators: the largest product is the largest that P holds, or
+    // as much less as the mode's worst error
+    for (const mr_pnm_mult_mode &m : every_mode()) {
+        const double exact = 255.0 * 255.0, is = Table(m).p[MR_PNM_TABLE - 1];
+        CHECK(is / exact >= 1 - Table(m).error().worst - 1e-9);
+        CHECK(m.kind == MR_PNM_FULL || is / exact > 0.9);
     }
 }
 
@@ -323,11 +361,71 @@ TEST(pnm_lfsr, a_lane_is_a_jump) {
     }
 }
 
+// Bits "number >= 128" of a lane's register, packed, from number 0 on.
+static std::vector<uint64_t> bits_of(int which, unsigned lane, size_t words) {
+    std::vector<uint64_t> v(words);
+    uint32_t s = mr_pnm_lfsr_seed(which, 0xACE1, lane, nullptr);
+    for (size_t i = 0; i < 64 * words; i++)
+        v[i / 64] |= (uint64_t)(mr_pnm_lfsr_next(which, &s) >> 7) << (i % 64);
+    return v;
+}
+
+// Lanes with one seed: correlation of their streams below 0.1 for lags 0 to 1,024 either way, 32
+// lanes. 16,384 places put chance at 1/128: the bound is thirteen of those, a repeat would be 128.
+TEST(pnm_lfsr, lanes_do_not_repeat_each_other) {
+    const size_t words = 256, extra = 17;
+    std::vector<std::vector<uint64_t>> streams;
+    for (int which = 0; which < 2; which++)
+        for (unsigned lane = 0; lane < 32; lane++)
+            streams.push_back(bits_of(which, lane, words + extra));
+    double worst = 0;
+    for (size_t x = 0; x < streams.size(); x++)
+        for (size_t y = 0; y < streams.size(); y++) {
+            if (x == y || (x / 32 != y / 32 && x % 32 != y % 32))
+                continue; // registers of different kinds and lanes meet at no gate
+            for (size_t lag = 0; lag <= 1024; lag++) {
+                int differ = 0;
+                for (size_t w = 0; w < words; w++) {
+                    uint64_t late = streams[y][w + lag / 64] >> (lag % 64);
+                    if (lag % 64)
+                        late |= streams[y][w + lag / 64 + 1] << (64 - lag % 64);
+                    differ += __builtin_popcountll(streams[x][w] ^ late);
+                }
+                worst = std::fmax(worst, std::fabs(1 - 2.0 * differ / (64.0 * words)));
+            }
+        }
+    CHECK(worst < 0.1);
+    CHECK(worst > 0.0);
+}
+
 // Stochastic-computing correlation of two streams, from how often each and both are 1.
 static double scc(double pa, double pb, double both) {
     double d = both - pa * pb;
     double most = d > 0 ? std::fmin(pa, pb) - pa * pb : pa * pb - std::fmax(pa + pb - 1, 0.0);
     return most > 0 ? d / most : 0;
+}
+
+// The two streams of one gate: the correlation of every pair of fractions, averaged, and at one
+// half.
+TEST(pnm_lfsr, streams_that_meet_are_not_correlated) {
+    for (int gen : {MR_PNM_UNARY, MR_PNM_SOBOL}) {
+        mr_pnm_mult_mode m = mode_of(MR_PNM_SPLIT, gen, 256);
+        std::vector<uint16_t> p(MR_PNM_TABLE);
+        LONGS_EQUAL(0, mr_pnm_mult_table_at(&m, 0, 0, p.data()));
+        double sum = 0, signed_sum = 0;
+        int pairs = 0;
+        for (int fa = 16; fa <= 112; fa++)
+            for (int fb = 16; fb <= 112; fb++, pairs++) {
+                double both = (p[(size_t)(128 * fa + fb)] - 0x4000 - 128 * (fa + fb)) / 16384.0;
+                double c = scc(fa / 128.0, fb / 128.0, both);
+                sum += std::fabs(c);
+                signed_sum += c;
+                if (fa == 64 && fb == 64)
+                    CHECK_TEXT(std::fabs(c) < 0.1, mr_pnm_gen_name(gen));
+            }
+        CHECK_TEXT(sum / pairs < 0.1, mr_pnm_gen_name(gen));
+        CHECK_TEXT(std::fabs(signed_sum / pairs) < 0.1, mr_pnm_gen_name(gen));
+    }
 }
 
 // The registers' streams, long enough that chance alone stays far below: 65,536 places, every pair

@@ -36,8 +36,10 @@ typedef struct {
     mult_error e;
 } choice;
 
+static bool fits(const mult_error *e) { return fabs(e->mean) <= e->rms / 10; }
+
 static bool better(const mult_error *a, const mult_error *b) {
-    bool fits_a = fabs(a->mean) <= a->rms / 10, fits_b = fabs(b->mean) <= b->rms / 10;
+    bool fits_a = fits(a), fits_b = fits(b);
     if (fits_a != fits_b)
         return fits_a;
     return fits_a ? a->rms < b->rms : fabs(a->mean) < fabs(b->mean);
@@ -66,7 +68,8 @@ static choice search(const mr_pnm_mult_mode *m) {
                 near = bias;
             }
         }
-        for (int i = 0; i <= 24; i++) {
+        /* where products are clamped the mean is zero far from the least RMS */
+        for (int i = 0; i <= 24 || (i <= 200 && !fits(&best.e)); i++) {
             int bias = near + outwards(i);
             choice c = {offset, bias, error_at(m, offset, bias)};
             if (better(&c.e, &best.e))
