@@ -51,8 +51,11 @@ public:
             if (r.outcome == MR_PNM_DEADLOCK)
                 FAIL("the program waits for ever");
             if (r.outcome == MR_PNM_FAILED) { // the list keeps its length: a loop's target stays
-                Desc nothing(MR_PNM_DESC_LOOP);
-                p.list[r.group][r.index] = PUT(nothing, LOOP_COUNT, 1);
+                Desc little(MR_PNM_DESC_VEC);
+                PUT(little, VEC_COUNT, 1);
+                PUT(little, VEC_A, low_);
+                PUT(little, VEC_D, low_);
+                p.list[r.group][r.index] = PUT(little, VEC_WIDTH, 1);
             } else if (r.hazard) {
                 PUT(p.list[r.hazard_group][r.hazard_index], VEC_OVERLAP, 0);
             } else {
