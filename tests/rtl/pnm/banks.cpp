@@ -55,7 +55,10 @@ struct Banks : Bench<Vbanks_tb> {
             for (unsigned b = 0; b < 4; b++) // any of a bank's lanes makes the write its own
                 if (r.banks >> b & 1)
                     top->req_wmask_i |= 1ull << (16 * b + r.column);
+            const uint64_t since = cycles;
             for (bool ready = false; !ready;) {
+                if (cycles - since > 5000)
+                    FAIL("a request is not served");
                 settle();
                 ready = top->req_ready_o;
                 if (ready)
