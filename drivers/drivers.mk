@@ -41,7 +41,8 @@ NVCCFLAGS = -x cu -std=c++17 -I. --fmad=false -O3 \
 	-gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
 FATBINS := $(patsubst %.cl,$(DRIVER_DIR)/%.fatbin,$(notdir $(KERNEL_SRC)))
 ALL += $(FATBINS)
-$(FATBINS): $(DRIVER_DIR)/%.fatbin: kernels/%.cl $(wildcard kernels/*.h) models/golden/rgu_trig.h
+$(FATBINS): $(DRIVER_DIR)/%.fatbin: kernels/%.cl $(wildcard kernels/*.h) models/golden/rgu_trig.h models/golden/rgu_spin.h \
+	host/include/millrace/pnm_desc.h
 	@mkdir -p $(@D)
 	@echo "  NVCC  $<"
 	@$(NVCC) $(NVCCFLAGS) -fatbin -o $@ $<

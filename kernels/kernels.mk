@@ -10,7 +10,8 @@ $(KERNEL_OBJS): $(BUILD)/obj/%.o: %
 	@echo "  CC    $<"
 	@$(CC) $(CFLAGS_ALL) -O3 -MMD -MP -x c -c $< -o $@
 
-$(KERNEL_TABLE): $(KERNEL_SRC) $(wildcard kernels/*.h models/golden/rgu_trig.h models/golden/rgu_spin.h) tools/gen-kernels
+$(KERNEL_TABLE): $(KERNEL_SRC) $(wildcard kernels/*.h models/golden/rgu_trig.h models/golden/rgu_spin.h) \
+	host/include/millrace/pnm_desc.h tools/gen-kernels
 	@mkdir -p $(@D)
 	@echo "  GEN   $@"
 	@$(PYTHON) tools/gen-kernels $@ $(KERNEL_SRC)

@@ -3,6 +3,8 @@
 
 #include "host/core/internal.h"
 
+enum { ADDRESS_STEP = 4096 };
+
 static void destroy_buffer(mr_obj *obj) {
     mr_buf *buf = (mr_buf *)obj;
     if (buf->shadowed)
@@ -44,6 +46,9 @@ static mr_status create(mr_dev *dev, size_t bytes, mr_buffer **out) {
     else if (!(handle = mr_handle_new(MR_KIND_BUFFER, &buf->obj)))
         status = MR_LIMIT;
     if (handle) {
+        /* a gap behind each: what runs over its end finds nothing */
+        buf->address = dev->next_address += ADDRESS_STEP;
+        dev->next_address += bytes / ADDRESS_STEP * ADDRESS_STEP + ADDRESS_STEP;
         buf->handle = handle;
         buf->next = dev->buffers;
         if (buf->next)

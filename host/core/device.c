@@ -5,6 +5,7 @@
 
 static void destroy_device(mr_obj *obj) {
     mr_dev *dev = (mr_dev *)obj;
+    mr_pnm_unit_free(dev);
     dev->driver->close(dev->drv);
     pthread_mutex_destroy(&dev->lock);
     free(dev);
@@ -40,7 +41,12 @@ mr_status mr_device_open(const char *text, mr_device **device) {
     mr_obj_init(&dev->obj, destroy_device);
     pthread_mutex_init(&dev->lock, NULL);
     driver->info(dev->drv, &dev->info);
-    dev->info.caps |= mr_caps_by_kernels(driver, dev->info.caps);
+    uint32_t more = mr_caps_by_kernels(driver, dev->info.caps);
+    dev->info.caps |= more;
+    if (more & MR_CAP_PNM && !(dev->pnm = mr_pnm_unit_new())) {
+        mr_obj_unref(&dev->obj);
+        return mr_fail(MR_OUT_OF_MEMORY, "mr_device_open: no memory");
+    }
     void *handle = mr_handle_new(MR_KIND_DEVICE, &dev->obj);
     if (!handle) {
         mr_obj_unref(&dev->obj);

@@ -61,6 +61,8 @@ typedef struct mr_dev {
     struct mr_que *queues;
     struct mr_buf *buffers;
     bool closing;
+    struct mr_pnm_unit *pnm; /* see pnm_kernels.c; NULL where kernels do not make such a unit */
+    uint64_t next_address;   /* of the buffers of such a device */
 } mr_dev;
 
 /* ---- Buffers ----------------------------------------------------------------------------------
@@ -71,8 +73,9 @@ typedef struct mr_buf {
     mr_dev *dev;
     void *mem;
     size_t bytes;
-    void *host;    /* the driver's own mapping, or a shadow made by the first mr_buffer_map() */
-    bool shadowed; /* host is a shadow: sync copies */
+    uint64_t address; /* by which lists for kernels name byte 0; see mr_buffer_address() */
+    void *host;       /* the driver's own mapping, or a shadow made by the first mr_buffer_map() */
+    bool shadowed;    /* host is a shadow: sync copies */
     pthread_mutex_t lock;
     const void *handle;
     struct mr_buf *prev, *next; /* of the device's live handles */
@@ -163,6 +166,19 @@ const mr_drv_host *mr_driver_host(void);
 mr_status mr_rgu_by_kernels(mr_que *queue, const mr_drv_rgu *job, mr_counters *counters,
                             mr_drv_error *error);
 void mr_rgu_scratch_free(mr_que *queue);
+
+/* ---- PNM out of kernels -----------------------------------------------------------------------
+ */
+
+bool mr_pnm_has_kernels(void);
+/* A unit whose memories are zero: they are taken from the device when they are first used. */
+struct mr_pnm_unit *mr_pnm_unit_new(void);
+void mr_pnm_unit_free(mr_dev *dev);
+/* Runs the job to its end on a device that has kernels but no near-memory unit of its own. `base`
+ * is the address of the view's first byte. */
+mr_status mr_pnm_by_kernels(mr_que *queue, const mr_drv_pnm *job, uint64_t base,
+                            mr_counters *counters, mr_pnm_counters *pnm, mr_drv_error *error);
+
 /* What a device of the driver can do besides `caps` because it has kernels. */
 uint32_t mr_caps_by_kernels(const mr_driver *driver, uint32_t caps);
 

@@ -12,6 +12,8 @@ mr_status mr_buffer_address(mr_buffer *handle, uint64_t *address) {
     mr_status status = MR_OK;
     if (driver->address)
         *address = driver->address(buf->dev->drv, buf->mem);
+    else if (buf->dev->pnm)
+        *address = buf->address;
     else
         status = mr_fail(MR_UNSUPPORTED, "%s: no unit of this device reads addresses from memory",
                          buf->dev->info.uri);

@@ -63,6 +63,10 @@ static mr_status run_pnm(mr_que *queue, mr_task *task, mr_drv_error *error) {
     mr_dev *dev = queue->dev;
     mr_evt *event = task->event;
     event->has_pnm = true;
+    if (!dev->driver->pnm)
+        return mr_pnm_by_kernels(queue, &task->pnm,
+                                 task->held[0]->address + task->pnm.memory.offset, &event->counters,
+                                 &event->pnm, error);
     return dev->driver->pnm(dev->drv, queue->drv, &task->pnm, &event->counters, &event->pnm, error);
 }
 

@@ -18,7 +18,10 @@ typedef struct mr_rgu_scratch {
 uint32_t mr_caps_by_kernels(const mr_driver *driver, uint32_t caps) {
     bool built_in = mr_kernel_find("rgu_tables") && mr_kernel_find("rgu_tile") &&
                     mr_kernel_find("rgu_spin") && mr_kernel_find("rgu_apply");
-    return built_in && !driver->rgu && (caps & MR_CAP_KERNELS) ? MR_CAP_RGU : 0;
+    if (!(caps & MR_CAP_KERNELS))
+        return 0;
+    return (built_in && !driver->rgu ? MR_CAP_RGU : 0) |
+           (mr_pnm_has_kernels() && !driver->pnm ? MR_CAP_PNM : 0);
 }
 
 void mr_rgu_scratch_free(mr_que *queue) {

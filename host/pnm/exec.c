@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "host/pnm/internal.h"
-#include "models/golden/pnm.h"
+#include "models/golden/pnm_walk.h"
 
 enum { MAX_CHIPS = 64 };
 
@@ -122,12 +122,6 @@ void mr_pnm_exec_close(mr_pnm_exec *e) {
 /* ---- One program ------------------------------------------------------------------------------
  */
 
-static const char *error_name(unsigned code) {
-    static const char *const texts[] = {"none",        "unknown descriptor", "field out of range",
-                                        "memory read", "memory write",       "semaphore too high"};
-    return texts[code < sizeof texts / sizeof texts[0] ? code : 0];
-}
-
 static mr_status run_golden(chip *c, mr_pnm_program *p, mr_pnm_counters *counters) {
     mr_pnm_memory memory = {p->image, 0, p->bytes};
     mr_pnm_prog progs[MR_PNM_GROUPS];
@@ -147,7 +141,8 @@ static mr_status run_golden(chip *c, mr_pnm_program *p, mr_pnm_counters *counter
         return mr_fail(MR_DEVICE_ERROR,
                        "golden: the unit gave up the job: error %u (%s), group %u, descriptor %u "
                        "(%s)",
-                       result.error, error_name(result.error), result.group, result.index, name);
+                       result.error, mr_pnm_error_name(result.error), result.group, result.index,
+                       name);
     if (result.hazard)
         return mr_fail(MR_DEVICE_ERROR,
                        "golden: group %u, descriptor %u: overlaps one whose rows it uses",

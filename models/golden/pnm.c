@@ -18,39 +18,48 @@ uint64_t mr_pnm_field(const uint8_t desc[MR_PNM_DESC_BYTES], unsigned lsb, unsig
 /* ---- A chip -----------------------------------------------------------------------------------
  */
 
-static bool make_tables(mr_pnm_chip *chip, mr_pnm_gen gen, unsigned cut) {
-    mr_pnm_mult_mode mode = mr_pnm_mult_default();
-    uint16_t *t = malloc(sizeof *t * MR_PNM_TABLE);
-    bool ok = t != NULL;
-    for (int kind = MR_PNM_SPLIT; ok && kind <= MR_PNM_EXACT; kind++)
-        for (unsigned log = 2; ok && log <= 8; log++) {
-            mode.kind = (mr_pnm_kind)kind;
-            mode.gen = kind == MR_PNM_SPLIT ? gen : MR_PNM_UNARY;
-            mode.cut = kind == MR_PNM_SPLIT ? cut : 0;
-            mode.stream = 1u << log;
-            uint16_t *to = chip->table[kind][log] = malloc(sizeof *to * MR_PNM_TABLE);
-            ok = to && mr_pnm_mult_table(&mode, t) == 0;
-            for (unsigned i = 0; ok && i < MR_PNM_TABLE; i++)
-                to[i % 128 * 128 + i / 128] = t[i];
-        }
-    free(t);
+static bool get_tables(mr_pnm_chip *chip) {
+    bool ok = true;
+    for (unsigned kind = 0; kind < 3; kind++)
+        for (unsigned log = 2; ok && log <= 8; log++)
+            ok = (chip->table[kind][log] = malloc(MR_PNM_TABLE * sizeof(uint16_t))) != NULL;
     return ok;
 }
 
+const uint16_t *pnm_table(mr_pnm_chip *chip, unsigned kind, unsigned log) {
+    uint16_t *to = chip->table[kind][log], t[MR_PNM_TABLE];
+    if (chip->made[kind][log])
+        return to;
+    mr_pnm_mult_mode mode = mr_pnm_mult_default();
+    mode.kind = (mr_pnm_kind)kind;
+    mode.gen = kind == MR_PNM_SPLIT ? chip->gen : MR_PNM_UNARY;
+    mode.cut = kind == MR_PNM_SPLIT ? chip->cut : 0;
+    mode.stream = 1u << log;
+    mr_pnm_mult_table(&mode, t); /* a mode there is: create() has looked */
+    for (unsigned i = 0; i < MR_PNM_TABLE; i++)
+        to[i % 128 * 128 + i / 128] = t[i];
+    chip->made[kind][log] = true;
+    return to;
+}
+
 mr_pnm_chip *mr_pnm_chip_create(mr_pnm_gen gen, unsigned cut, bool wide) {
-    if (gen != MR_PNM_UNARY && gen != MR_PNM_CENTRED)
+    mr_pnm_mult_mode mode = mr_pnm_mult_default();
+    mode.gen = gen;
+    mode.cut = cut;
+    if ((gen != MR_PNM_UNARY && gen != MR_PNM_CENTRED) || mr_pnm_mult_check(&mode))
         return NULL;
     mr_pnm_chip *chip = calloc(1, sizeof *chip);
     if (!chip)
         return NULL;
     size_t acts = (size_t)MR_PNM_ACT_COLUMNS * WORDS, weights = (size_t)MR_PNM_MAX_KC * WORDS;
     chip->wide = wide;
+    chip->gen = gen;
+    chip->cut = cut;
     chip->groups = calloc(MR_PNM_GROUPS, sizeof *chip->groups);
     chip->codes = malloc(acts * sizeof *chip->codes);
     chip->operands = malloc((acts + weights) * sizeof *chip->operands);
     chip->wide_x = malloc(acts * sizeof *chip->wide_x);
-    bool ok = chip->groups && chip->codes && chip->operands && chip->wide_x &&
-              make_tables(chip, gen, cut);
+    bool ok = chip->groups && chip->codes && chip->operands && chip->wide_x && get_tables(chip);
     for (unsigned g = 0; ok && g < MR_PNM_GROUPS; g++) {
         pnm_group *group = &chip->groups[g];
         if (wide)

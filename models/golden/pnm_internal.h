@@ -30,9 +30,12 @@ typedef struct pnm_group {
 struct mr_pnm_chip {
     pnm_group *groups;
     bool wide;
-    /* significand products by mode and log2 of the stream length, the activation's fraction first
-     */
+    /* significand products by mode and log2 of the stream length, the activation's fraction first;
+     * made when they are first used */
     uint16_t *table[3][9];
+    bool made[3][9];
+    mr_pnm_gen gen;
+    unsigned cut;
     /* the job that runs */
     mr_pnm_walk walk;
     mr_pnm_result *result;
@@ -47,6 +50,8 @@ struct mr_pnm_chip {
 
 #define FIELD(desc, name) mr_pnm_field(desc, MR_PNM_D_##name##_LSB, MR_PNM_D_##name##_BITS)
 #define SIGNED_FIELD(desc, name) ((int16_t)FIELD(desc, name))
+
+const uint16_t *pnm_table(mr_pnm_chip *chip, unsigned kind, unsigned log);
 
 /* Each runs one descriptor whose fields have been checked. */
 void pnm_matvec(mr_pnm_chip *chip, pnm_group *group, const uint8_t *desc);

@@ -123,7 +123,8 @@ void pnm_matvec(mr_pnm_chip *chip, pnm_group *g, const uint8_t *d) {
     unsigned wexp = (unsigned)FIELD(d, MATVEC_WEXP);
     if (FIELD(d, MATVEC_USE_WREG))
         wexp = g->wreg[wexp];
-    const uint16_t *table = chip->table[FIELD(d, MATVEC_MODE)][FIELD(d, MATVEC_LOG_LENGTH)];
+    const uint16_t *table =
+        pnm_table(chip, (unsigned)FIELD(d, MATVEC_MODE), (unsigned)FIELD(d, MATVEC_LOG_LENGTH));
     uint16_t *code = chip->codes;
     pnm_operand *x = chip->operands, *w = x + MR_PNM_ACT_COLUMNS * WORDS;
     uint8_t xexp[MR_PNM_MAX_VECTORS];

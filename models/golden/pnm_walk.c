@@ -6,6 +6,16 @@
 /* What became of a group's turn. */
 enum { STEPPED, WAITS, FINISHED, FAILED };
 
+const char *mr_pnm_error_name(unsigned error) {
+    static const char *const texts[] = {"none",
+                                        "unknown descriptor type",
+                                        "a field out of its range",
+                                        "a memory read failed",
+                                        "a memory write failed",
+                                        "a semaphore went too high"};
+    return error < sizeof texts / sizeof texts[0] ? texts[error] : "unknown";
+}
+
 uint64_t mr_pnm_walk_address(const mr_pnm_walk *w, unsigned group, const uint8_t *d) {
     /* LOAD, STORE and WLOAD have the same layout */
     return FIELD(d, LOAD_ADDR) + (uint64_t)w->group[group].iteration * FIELD(d, LOAD_STEP);

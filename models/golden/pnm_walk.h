@@ -45,6 +45,9 @@ mr_pnm_outcome mr_pnm_walk_run(mr_pnm_walk *walk, const uint32_t counts[MR_PNM_G
 /* The address a LOAD, STORE or WLOAD of the group means in the iteration it is in. */
 uint64_t mr_pnm_walk_address(const mr_pnm_walk *walk, unsigned group, const uint8_t *desc);
 
+/* What MR_PNM_ERR_* means, in words. */
+const char *mr_pnm_error_name(unsigned error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -170,6 +170,17 @@ static std::string choose_fakes() {
     return name.substr(0, end);
 }
 
+/* Whether a near-memory unit is all that the device has. */
+static bool only_pnm(const std::string &uri) {
+    mr_device *device;
+    mr_device_info info = {};
+    if (mr_device_open(uri.c_str(), &device) != MR_OK)
+        return false;
+    mr_device_get_info(device, &info);
+    mr_device_close(device);
+    return !(info.caps & (MR_CAP_RGU | MR_CAP_KERNELS));
+}
+
 int main(int argc, char **argv) {
     std::vector<std::string> uris;
     std::vector<const char *> rest = {argv[0]};
@@ -192,9 +203,7 @@ int main(int argc, char **argv) {
             return 1;
         }
         for (size_t i = 0; i < count; i++)
-            if (list[i].available && !(list[i].caps & (MR_CAP_RGU | MR_CAP_KERNELS)))
-                printf("not tested: %s has tests of its own (unit/pnm_host)\n", list[i].uri);
-            else if (list[i].available)
+            if (list[i].available)
                 uris.push_back(list[i].uri);
             else
                 printf("not tested: %s %s\n", list[i].uri, list[i].reason);
@@ -207,7 +216,10 @@ int main(int argc, char **argv) {
         fflush(stdout);
         /* the vendor runtimes keep memory of their own: leaks are looked for by the cycle tests */
         MemoryLeakWarningPlugin::turnOffNewDeleteOverloads();
-        failed |= CommandLineTestRunner::RunAllTests(static_cast<int>(rest.size()), rest.data());
+        std::vector<const char *> args = rest;
+        if (only_pnm(uri)) /* the other groups are about kernels and the rotor unit */
+            args.insert(args.end(), {"-sg", "Pnm"});
+        failed |= CommandLineTestRunner::RunAllTests(static_cast<int>(args.size()), args.data());
     }
     return failed || uris.empty() ? 1 : 0;
 }
