@@ -2,8 +2,10 @@
 //
 // desc_i is stable from start_i, a pulse, to done_o, a pulse after the last write has been granted; its
 // fields have been checked. Rows of 16 words go through four lanes in four beats. Up to three reads and
-// one write a row: four elements a cycle while the scratchpad grants them. Rows under way are counted, so
-// that the row FIFO in front of the write port takes all of them and the lanes never stop.
+// one write a row: four elements a cycle while the scratchpad grants them, and at most 14 cycles beside, 20 by
+// table. With a reduction two vectors are under way: a vector takes the most of its beats, 18 cycles, and half of
+// its beats and 15 (18 by table), a descriptor at most 40 beside. Rows under way are counted, so that the row
+// FIFO in front of the write port takes all of them and the lanes never stop.
 module pnm_vec (
     input  logic         clk_i,
     input  logic         rst_ni,
@@ -78,8 +80,8 @@ module pnm_vec (
     case (fetch_q)
       ReadB: rd_row_o = b_q + fi_q[11:0];
       ReadC: rd_row_o = c_q + fi_q[11:0];
-      ReadM: rd_row_o = b0 + {4'd0, fr_q[11:4]};
-      ReadS: rd_row_o = c0 + {4'd0, fr_q[11:4]};
+      ReadM: rd_row_o = b0 + fr_q[15:4];
+      ReadS: rd_row_o = c0 + fr_q[15:4];
       default: rd_row_o = a_q + fi_q[11:0];
     endcase
   end
@@ -238,7 +240,7 @@ module pnm_vec (
 
   assign push = reducing ? vector_out : value_valid && ob_q == 2'd3;
   assign push_data = reducing
-      ? {d0 + {4'd0, or_q[11:4]}, 16'd1 << or_q[3:0], {16{folded}}}
+      ? {d0 + or_q[15:4], 16'd1 << or_q[3:0], {16{folded}}}
       : {d_q + oi_q[11:0], 16'hFFFF, value, gather_q};
 
   logic       push_ready;
