@@ -183,7 +183,8 @@ TEST(Vec, AsLargeAsTheScratchpad) {
         {all, 1, 1, 2, 0, 0, 1}, // as many vectors as rows
         {1, all, 0x7FFF, 0, 1, 17, 1},     // one sum of all there is
         {1, all, 0, 3, 2, all - 1, 1},     // and one maximum
-        {many, 1, 0, 0, 1, 0},             // more scalars than rows, of one row
+        {many, 1, 0, 0, 1, 0, 1},          // more scalars than rows, of one row
+        {6000, 1, 0, 0, 1, 1000, 3},       // and each with a scalar of its own
         {2, all / 2, all / 2, 3, 0, 0, 1}, // two halves
     };
     for (auto &c : cases) {
