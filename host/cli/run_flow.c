@@ -14,6 +14,7 @@
 #include "host/cli/zoo.h"
 #include "host/flow/data.h"
 #include "host/flow/generate.h"
+#include "host/flow/jacobi.h"
 #include "host/flow/nodes.h"
 #include "host/flow/plan.h"
 #include "host/flow/png.h"
@@ -30,8 +31,8 @@ static const char suffix[] = ".safetensors";
 typedef struct {
     const char *model, *out, *device, *rgu;
     size_t sample, seed, stream, cut, limit, groups, round_trip;
-    int part, mult, gen, schedule, placement;
-    double temperature, timeout;
+    int part, mult, gen, schedule, placement, jacobi;
+    double temperature, timeout, tolerance;
     size_t nodes;
     double loss; /* of the network between them */
     int nic, gpu;
@@ -52,7 +53,8 @@ typedef struct {
     mr_pnm_energy energy;
     double seconds;
     mr_flow_plan_info info;
-    mr_flow_generated made;    /* with --rgu */
+    mr_flow_generated made; /* with --rgu */
+    mr_flow_jacobi_report jacobi;
     mr_flow_nodes_stats nodes; /* with --nodes, from kernels on: */
     mr_device *kernels;
     mr_device_info kernels_info;
@@ -288,6 +290,24 @@ static int sample_nodes(session *s, const request *r, const task *t) {
     return CLI_OK;
 }
 
+static int sample_jacobi(session *s, const request *r, const task *t) {
+    mr_flow_jacobi_options o = {.groups = (unsigned)r->groups,
+                                .placement = (mr_flow_placement)r->placement,
+                                .mode = plan_options(r, t).mode,
+                                .wide = r->mult == MULT_FP32,
+                                .tolerance = r->tolerance};
+    mr_status e = mr_flow_jacobi(s->flow, s->exec, &o, t->count, t->in, t->out, &s->jacobi);
+    if (e != MR_OK)
+        return cli_fail(e);
+    s->counters = s->jacobi.counters;
+    s->energy.total = s->jacobi.joules;
+    size_t pixels = mr_flow_pixels(s->flow);
+    for (size_t i = 0; i < t->count; i++)
+        if (!all_finite(t->out + i * pixels, pixels))
+            return report_overflow(s, r, t, i);
+    return CLI_OK;
+}
+
 static int sample(session *s, const request *r) {
     size_t pixels = mr_flow_pixels(s->flow), side = s->flow->set == MR_FLOW_DIGITS ? 8 : 28;
     mr_status e = mr_file_check_writable(r->out);
@@ -299,7 +319,9 @@ static int sample(session *s, const request *r) {
     mr_flow_normals((uint32_t)r->seed, s->count * pixels, r->temperature, s->z);
     task t = {.inverse = true, .count = s->count, .in = s->z, .out = s->x};
     double start = now();
-    code = r->nodes ? sample_nodes(s, r, &t) : run_finite(s, r, &t);
+    code = r->nodes    ? sample_nodes(s, r, &t)
+           : r->jacobi ? sample_jacobi(s, r, &t)
+                       : run_finite(s, r, &t);
     if (code != CLI_OK)
         return code;
     s->seconds = now() - start;
@@ -405,6 +427,13 @@ static json_t *describe_nic(const session *s, const request *r) {
                      (json_int_t)n->cycles, "kernels", s->kernels_info.uri);
 }
 
+static json_t *describe_jacobi(const session *s, const request *r) {
+    json_t *each = json_array();
+    for (size_t i = 0; i < s->jacobi.blocks; i++)
+        json_array_append_new(each, json_integer((json_int_t)s->jacobi.iterations[i]));
+    return json_pack("{s:f, s:o}", "tolerance", r->tolerance, "iterations", each);
+}
+
 static int report(const session *s, const request *r, const score *c) {
     double rms = c->images ? sqrt(c->squares / (double)(c->images * mr_flow_pixels(s->flow))) : 0;
     if (!r->json) {
@@ -445,13 +474,17 @@ static int report(const session *s, const request *r, const score *c) {
         json_object_set_new(j, "seed", json_integer((json_int_t)r->seed));
         json_object_set_new(j, "temperature", json_real(r->temperature));
     }
-    json_object_set_new(
-        j, "mapping",
-        json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}", "schedule", schedule_names[s->info.schedule],
-                  "placement", placement_names[r->placement], "stages", (json_int_t)s->info.stages,
-                  "replicas", (json_int_t)s->info.replicas, "batch",
-                  (json_int_t)s->info.batch * (json_int_t)s->info.halves, "iterations",
-                  (json_int_t)s->info.iterations));
+    if (r->jacobi)
+        json_object_set_new(j, "jacobi", describe_jacobi(s, r));
+    else
+        json_object_set_new(j, "mapping",
+                            json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}", "schedule",
+                                      schedule_names[s->info.schedule], "placement",
+                                      placement_names[r->placement], "stages",
+                                      (json_int_t)s->info.stages, "replicas",
+                                      (json_int_t)s->info.replicas, "batch",
+                                      (json_int_t)s->info.batch * (json_int_t)s->info.halves,
+                                      "iterations", (json_int_t)s->info.iterations));
     char hex[17];
     snprintf(hex, sizeof hex, "%016llx", (unsigned long long)digest(s, r->score));
     json_object_set_new(j, "digest", json_string(hex));
@@ -517,6 +550,8 @@ static int check(request *r) {
         return cli_error(CLI_USAGE, "run flow: give --sample or --score");
     if (r->sample && !r->out)
         return cli_error(CLI_USAGE, "run flow: --sample needs --out GRID.png");
+    if (r->jacobi && (!r->sample || r->nodes))
+        return cli_error(CLI_USAGE, "run flow: --decode jacobi needs --sample, without --nodes");
     if (r->nodes && !r->sample)
         return cli_error(CLI_USAGE, "run flow: --nodes needs --sample");
     if (r->nodes && r->schedule != MR_FLOW_REPLICATED && r->schedule != MR_FLOW_AUTO)
@@ -547,6 +582,7 @@ int cli_run_flow(int argc, char **argv) {
                  .seed = 1,
                  .temperature = 1,
                  .timeout = 3600,
+                 .tolerance = 1e-4,
                  .gen = 1,
                  .groups = MR_PNM_GROUPS,
                  .schedule = MR_FLOW_AUTO,
@@ -573,6 +609,10 @@ int cli_run_flow(int argc, char **argv) {
                "how groups share the work (default auto: the faster)"),
         CHOICE("placement", &r.placement, "tier-aware|tier-blind",
                "where weights lie (default tier-aware)"),
+        CHOICE("decode", &r.jacobi, "serial|jacobi",
+               "sample a transformer flow token by token, or all at once until nothing changes"),
+        REAL("tolerance", &r.tolerance, "X", 0, 1,
+             "jacobi: what counts as a change (default 0.0001)"),
         TEXT("rgu", &r.rgu, "URI", "who makes matrices that are seeds: sim:rgu, golden, cpu:, ..."),
         COUNT("nodes", &r.nodes, 1, MR_SHARDS_NODES,
               "sample with keys and values at N nodes, attention merged by their NICs"),
@@ -593,6 +633,8 @@ int cli_run_flow(int argc, char **argv) {
     for (size_t i = 0; options[i].name; i++) {
         bool of_nodes = !strcmp(options[i].name, "nic") || !strcmp(options[i].name, "loss") ||
                         !strcmp(options[i].name, "gpu");
+        if (!strcmp(options[i].name, "tolerance") && options[i].given && !r.jacobi)
+            return cli_error(CLI_USAGE, "run flow: --tolerance needs --decode jacobi");
         if (of_nodes && options[i].given && !r.nodes)
             return cli_error(CLI_USAGE, "run flow: --%s needs --nodes", options[i].name);
     }

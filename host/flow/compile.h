@@ -134,7 +134,7 @@ typedef struct flow_net {
                   flow_ops *ops);
 } flow_net;
 
-extern const flow_net flow_net_coupling, flow_net_tar, flow_net_tar_inverse;
+extern const flow_net flow_net_coupling, flow_net_tar, flow_net_tar_improve, flow_net_tar_inverse;
 
 struct flow_compiler {
     const mr_flow *f;

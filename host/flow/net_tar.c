@@ -228,6 +228,35 @@ static void change(const flow_compiler *c, const flow_half *h, const layout *l, 
     flow_vec(ops, &v);
 }
 
+/* The next guess of x, from z, which lies behind it: z exp(a) + mu. */
+static void improve(const flow_compiler *c, const flow_half *h, const layout *l, const tar_place *p,
+                    flow_ops *ops) {
+    int am = (int)(h->work + l->wide), a = am + (int)(2 * l->xr * l->tokens), xr = (int)l->xr;
+    flow_tanh(ops, (flow_view){am, 2 * xr}, (flow_view){a, xr}, l->tokens, l->xr,
+              c->f->block[p->block].alpha);
+    mr_pnm_vec v = {.count = (uint16_t)l->tokens,
+                    .width = (uint16_t)xr,
+                    .fn = MR_PNM_FN_EXP2,
+                    .mul = MR_PNM_IMM,
+                    .imm_m = FLOW_LOG2E,
+                    .a = (uint16_t)a,
+                    .d = (uint16_t)a,
+                    .a_stride = (int16_t)xr,
+                    .d_stride = (int16_t)xr};
+    flow_vec(ops, &v);
+    int first = h->x + (p->reversed ? (int)(l->tokens - 1) * xr : 0);
+    v.fn = MR_PNM_FN_ID;
+    v.mul = v.add = MR_PNM_ELEM;
+    v.d = (uint16_t)first;
+    v.a = (uint16_t)(first + (int)(c->state / 2));
+    v.a_stride = v.d_stride = (int16_t)(p->reversed ? -xr : xr);
+    v.b = (uint16_t)a;
+    v.b_stride = (int16_t)xr;
+    v.c = (uint16_t)(am + xr);
+    v.c_stride = (int16_t)(2 * xr);
+    flow_vec(ops, &v);
+}
+
 static void block(flow_compiler *c, const flow_group *g, const flow_half *h, size_t e,
                   flow_ops *ops) {
     layout l = layout_of(c);
@@ -244,7 +273,16 @@ static void block(flow_compiler *c, const flow_group *g, const flow_half *h, siz
         tar_after_attention(c, &p, y, &r, ops);
     }
     tar_output(c, &p, &r, ops);
-    change(c, h, &l, &p, ops);
+    if (c->o.improve)
+        improve(c, h, &l, &p, ops);
+    else
+        change(c, h, &l, &p, ops);
+}
+
+static void prepare_both(flow_compiler *c) {
+    prepare(c);
+    c->state *= 2; /* x, then z */
 }
 
 const flow_net flow_net_tar = {prepare, pack, block};
+const flow_net flow_net_tar_improve = {prepare_both, pack, block};

@@ -200,6 +200,9 @@ static mr_status check(const mr_flow *f, const mr_flow_plan_options *o) {
     if (f->kind == MR_FLOW_TAR && f->heads > FLOW_WORDS)
         return mr_fail(MR_UNSUPPORTED, "%s: %zu heads; there is room for %d", f->path, f->heads,
                        FLOW_WORDS);
+    if (o->improve && (f->kind != MR_FLOW_TAR || o->inverse || o->cut || o->last != o->first + 1))
+        return mr_fail(MR_INVALID_ARGUMENT, "%s: only one block of a transformer flow is improved",
+                       f->path);
     if (o->cut && (f->kind != MR_FLOW_TAR || !o->inverse))
         return mr_fail(MR_UNSUPPORTED,
                        "%s: only the sampling of a transformer flow has attention "
@@ -226,6 +229,7 @@ static mr_status create(const mr_flow *f, const mr_flow_plan_options *o, mr_flow
         if (o->cut)
             c->o.schedule = MR_FLOW_REPLICATED;
         c->net = f->kind == MR_FLOW_COUPLING ? &flow_net_coupling
+                 : o->improve                ? &flow_net_tar_improve
                  : o->inverse                ? &flow_net_tar_inverse
                                              : &flow_net_tar;
         c->x_rows = flow_rows(f->channels);
@@ -351,16 +355,20 @@ static float *half_of(const mr_flow_plan *p, uint64_t region, size_t i, size_t *
     return (float *)(p->program->image + region + i / p->info.batch * state_bytes(p));
 }
 
-void mr_flow_plan_put(mr_flow_plan *p, const float *in) {
+/* `row` rows into the state */
+static void put_at(mr_flow_plan *p, const float *in, size_t row) {
     size_t within;
     for (size_t i = 0; i < p->c.o.images; i++) {
-        float *to = half_of(p, p->in, i, &within);
+        float *to = half_of(p, p->in, i, &within) + row * FLOW_WORDS;
         for (size_t t = 0; t < p->tokens; t++)
             for (size_t k = 0; k < p->channels; k++)
                 to[flow_token_row(&p->c, within, t) * FLOW_WORDS + p->c.order[k]] =
                     in[(i * p->tokens + t) * p->channels + k];
     }
 }
+
+void mr_flow_plan_put(mr_flow_plan *p, const float *in) { put_at(p, in, 0); }
+void mr_flow_plan_put_latent(mr_flow_plan *p, const float *z) { put_at(p, z, p->c.state / 2); }
 
 void mr_flow_plan_get(const mr_flow_plan *p, float *out, float *logdet) {
     size_t within;

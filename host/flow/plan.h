@@ -32,9 +32,12 @@ typedef struct mr_flow_plan_options {
     mr_flow_schedule schedule;
     mr_flow_placement placement;
     mr_pnm_mode mode;
-    bool wide;          /* float32, for executors that are wide */
-    size_t batch;       /* images that a group works on at once in either half; 0: chosen */
-    bool cut;           /* sampling a transformer flow, attention left to the caller: see below */
+    bool wide;    /* float32, for executors that are wide */
+    size_t batch; /* images that a group works on at once in either half; 0: chosen */
+    bool cut;     /* sampling a transformer flow, attention left to the caller: see below */
+    /* with inverse unset, one block of a transformer flow: x to z exp(a(x)) + mu(x), all tokens at
+     * once, z given beside x (host/flow/jacobi.h) */
+    bool improve;
     size_t first, last; /* blocks in the order of execution, last excluded; both 0: all */
 } mr_flow_plan_options;
 
@@ -50,6 +53,7 @@ mr_pnm_program *mr_flow_plan_program(mr_flow_plan *p);
 /* in, out: [images][tokens][channels]; logdet[images] or NULL (scoring only). */
 void mr_flow_plan_put(mr_flow_plan *p, const float *in);
 void mr_flow_plan_get(const mr_flow_plan *p, float *out, float *logdet);
+void mr_flow_plan_put_latent(mr_flow_plan *p, const float *z); /* with `improve` */
 
 /*
  * A plan that is cut (host/flow/nodes.h uses it): every group has the whole flow for its share of
