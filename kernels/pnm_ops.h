@@ -45,8 +45,11 @@
 /* The inner loop of everything. */
 #ifdef MR_ENTRY
 #define MR_HOT MR_FN
+#elif defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__)
+/* With AVX2, where there is one, the compiler makes eight products at a time. */
+#define MR_HOT __attribute__((target_clones("avx2", "default"))) static
 #else
-#define MR_HOT __attribute__((hot)) static
+#define MR_HOT static
 #endif
 
 /* What a descriptor works on: its group's memories. */

@@ -52,8 +52,8 @@ typedef struct job {
     mr_pnm_walk walk;
     pnm_streams streams;
     uint64_t fetched, elements[MR_PNM_GROUPS], products;
-    mr_counters *counters;
-    mr_status status; /* of the device; the walk ends when it is not MR_OK */
+    mr_counters launches; /* the job's time is from its start to its end, not theirs */
+    mr_status status;     /* of the device; the walk ends when it is not MR_OK */
     mr_drv_error *error;
 } job;
 
@@ -245,7 +245,7 @@ static mr_status launch(job *j, const mr_kernel *kernel, const pnm_launch *l) {
     if (kernel->num_args != sizeof args / sizeof args[0])
         return mr_drv_fail(j->error, MR_DEVICE_ERROR, "kernel %s takes %zu arguments", kernel->name,
                            kernel->num_args);
-    return dev->driver->launch(dev->drv, j->queue->drv, kernel, args, global, local, j->counters,
+    return dev->driver->launch(dev->drv, j->queue->drv, kernel, args, global, local, &j->launches,
                                j->error);
 }
 
@@ -407,13 +407,9 @@ static mr_status run_job(job *j, mr_pnm_counters *pnm) {
 
 mr_status mr_pnm_by_kernels(mr_que *queue, const mr_drv_pnm *drv, uint64_t base,
                             mr_counters *counters, mr_pnm_counters *pnm, mr_drv_error *error) {
-    job j = {.queue = queue,
-             .unit = queue->dev->pnm,
-             .drv = drv,
-             .base = base,
-             .counters = counters,
-             .error = error};
+    job j = {.queue = queue, .unit = queue->dev->pnm, .drv = drv, .base = base, .error = error};
     mr_drv_error ignored;
+    uint64_t begin = mr_now_ns();
     j.walk.context = &j;
     j.walk.fetch = fetch;
     j.walk.execute = execute;
@@ -425,6 +421,7 @@ mr_status mr_pnm_by_kernels(mr_que *queue, const mr_drv_pnm *drv, uint64_t base,
         settle(&j);
     }
     pthread_mutex_unlock(&j.unit->lock);
+    counters->host_ns = mr_now_ns() - begin;
     pnm_streams_free(&j.streams);
     for (unsigned g = 0; g < MR_PNM_GROUPS; g++)
         free(j.list[g]);

@@ -232,7 +232,11 @@ static mr_status run_device(const mr_pnm_exec *e, chip *c, mr_pnm_program *p,
     if (status == MR_TIMEOUT || status == MR_DEVICE_LOST || status == MR_CANCELLED) {
         char said[1024];
         snprintf(said, sizeof said, "%s", mr_last_error());
-        mr_device_reset(c->device);
+        if (mr_device_reset(c->device) == MR_UNSUPPORTED) { /* a job ends with its queue as well */
+            mr_queue_destroy(c->queue);
+            c->queue = NULL;
+            mr_queue_create(c->device, &c->queue);
+        }
         mr_fail(status, "%s", said);
     }
     if (event)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs of host/pnm/builder.h, run by whoever there is: the golden model in threads of this
- * process ("golden"), or a device with MR_CAP_PNM behind a URI ("sim:pnm").
- * All give the same memory for the same program and multiplier.
+ * process ("golden"), or a device with MR_CAP_PNM behind a URI ("sim:pnm", "cpu:", "opencl:0",
+ * "cuda:0"). All give the same memory for the same program and multiplier.
  */
 #ifndef HOST_PNM_EXEC_H
 #define HOST_PNM_EXEC_H
@@ -31,7 +31,8 @@ typedef struct mr_pnm_exec_options {
 /* Centred generator, no cut, 10 minutes. */
 mr_pnm_exec_options mr_pnm_exec_defaults(void);
 
-/* MR_UNSUPPORTED when the device has no such multiplier: a simulated chip is built with one. */
+/* MR_UNSUPPORTED when the device has no such multiplier: a simulated chip is built with one, the
+ * others have all of them, and `wide`. */
 mr_status mr_pnm_exec_open(const char *uri, const mr_pnm_exec_options *options, mr_pnm_exec **out);
 void mr_pnm_exec_close(mr_pnm_exec *e);
 
@@ -46,8 +47,9 @@ unsigned mr_pnm_exec_chips(const mr_pnm_exec *e);
  * before left).
  *
  * The first failure ends the run: MR_DEVICE_ERROR names group and descriptor; MR_TIMEOUT means the
- * program did not end in time (a standstill, if golden); MR_DEVICE_LOST that a simulator died. The
- * devices are reset then, so that programs can be run again; images of this run are undefined.
+ * program did not end in time (a standstill, if golden; where compute kernels do the unit's work a
+ * standstill is MR_DEVICE_ERROR); MR_DEVICE_LOST that a simulator died. The devices are brought back
+ * then, so that programs can be run again; images of this run are undefined.
  */
 mr_status mr_pnm_exec_run(mr_pnm_exec *e, mr_pnm_program *const programs[], size_t count,
                           mr_pnm_counters counters[]);

@@ -1,5 +1,5 @@
 /*
- * Times the compute kernels and RGU jobs of one device:  kernel_bench URI [SECONDS]
+ * Times the compute kernels, RGU and PNM jobs of one device:  kernel_bench URI [SECONDS]
  * One JSON object on standard output. A figure is the median of the device's own times of many
  * launches, each finished before the next, after a warm-up. Used by tools/gpu-baseline; works on
  * any device that runs kernels.
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include <millrace/millrace.h>
+#include <millrace/pnm.h>
 
 #include "models/golden/rgu.h"
 
@@ -106,7 +106,7 @@ static bool measure(mr_queue *queue, submit_fn submit, void *context, double lim
 }
 
 static void report(bool *first, const char *kernel, const char *shape, bool good, double median,
-                   double least, int runs, double bytes, double weights) {
+                   double least, int runs, double bytes, double weights, double products) {
     printf("%s\n    {\"kernel\": \"%s\", \"shape\": \"%s\", ", *first ? "" : ",", kernel, shape);
     *first = false;
     if (!good) {
@@ -120,6 +120,9 @@ static void report(bool *first, const char *kernel, const char *shape, bool good
            runs, median, least, bytes / median * 1e-3);
     if (weights > 0)
         printf(", \"weights_per_second\": %.4g", weights / median * 1e6);
+    if (products > 0)
+        printf(", \"%s_per_second\": %.4g", strcmp(kernel, "pnm vec") ? "products" : "elements",
+               products / median * 1e6);
     printf("}");
 }
 
@@ -157,7 +160,7 @@ static void run_case(mr_device *device, mr_queue *queue, const launch_case *c, d
             *a = mr_arg_f32(strtof(word + 1, NULL));
     }
     bool good = measure(queue, submit_launch, &l, limit, &median, &least, &runs);
-    report(first, c->kernel, c->shape, good, median, least, runs, (double)c->bytes, 0);
+    report(first, c->kernel, c->shape, good, median, least, runs, (double)c->bytes, 0, 0);
     for (size_t i = 0; i < l.num_args; i++)
         if (l.args[i].kind == MR_ARG_BUFFER && l.args[i].u.view.buffer)
             mr_buffer_destroy(l.args[i].u.view.buffer);
@@ -229,13 +232,107 @@ static void run_rgu(mr_device *device, mr_queue *queue, uint32_t n, uint32_t ter
         snprintf(shape, sizeof shape, "2048 x 2048 bf16, n %u, %u term(s)", n, terms);
     bool good = measure(queue, submit_rgu, &r, limit, &median, &least, &runs);
     report(first, batch ? "rgu apply" : "rgu tile", shape, good, median, least, runs,
-           batch ? 8.0 * SIZE * batch : 2.0 * SIZE * SIZE, weights);
+           batch ? 8.0 * SIZE * batch : 2.0 * SIZE * SIZE, weights, 0);
     mr_buffer_destroy(r.seeds);
     mr_buffer_destroy(r.src);
     mr_buffer_destroy(r.dst);
     free(angles);
     free(gain);
     free(odd);
+    free(image);
+}
+
+/* ---- PNM jobs: the four groups do the same at once ----------------------------------------------
+ */
+
+typedef struct {
+    mr_pnm_job job;
+    mr_buffer *memory;
+} pnm;
+
+static mr_status submit_pnm(mr_queue *queue, void *context, mr_event **event) {
+    pnm *p = context;
+    return mr_pnm_run(queue, &p->job, (mr_view){p->memory, 0}, event);
+}
+
+static void set16(uint8_t *d, unsigned lsb, unsigned value) {
+    d[lsb / 8] = (uint8_t)value;
+    d[lsb / 8 + 1] = (uint8_t)(value >> 8);
+}
+
+/* A square matrix times vectors, or (stream 0) 2^x of vectors, `repeats` times in each group. */
+static void run_pnm(mr_device *device, mr_queue *queue, unsigned size, unsigned vectors,
+                    unsigned stream, unsigned repeats, double limit, bool *first) {
+    enum { D = MR_PNM_DESC_BYTES, ROW = 4 * MR_PNM_ROW_WORDS, OPS = 4, Y = 2048 };
+    unsigned kc = size / MR_PNM_ROW_WORDS, rows = kc * vectors, columns = kc * size / MR_PNM_PES;
+    size_t data = (size_t)MR_PNM_GROUPS * OPS * D, bytes = (size_t)columns * MR_PNM_PES * 32;
+    if (bytes < (size_t)rows * ROW)
+        bytes = (size_t)rows * ROW;
+    uint8_t *image = calloc(1, data + bytes);
+    uint64_t base;
+    pnm p = {.job = mr_pnm_job_init(), .memory = filled(device, data + bytes)};
+    if (!image || mr_buffer_address(p.memory, &base))
+        die("memory");
+    for (size_t i = 0; i < bytes / 2; i++) { /* numbers near 1, as float32 and as bf16 */
+        unsigned code = 0x3F00u + (unsigned)(i * 40503u >> 7 & 0xFFu) + (i & 1) * 0x8000u;
+        image[data + 2 * i] = (uint8_t)code;
+        image[data + 2 * i + 1] = (uint8_t)(code >> 8);
+    }
+    base += data;
+    for (unsigned g = 0; g < MR_PNM_GROUPS; g++) {
+        uint8_t *d = image + (size_t)g * OPS * D;
+        d[0] = MR_PNM_DESC_LOAD;
+        set16(d, MR_PNM_D_LOAD_ROWS_LSB, rows);
+        memcpy(d + MR_PNM_D_LOAD_ADDR_LSB / 8, &base, 8);
+        d += D;
+        d[0] = MR_PNM_DESC_WLOAD;
+        set16(d, MR_PNM_D_WLOAD_COLUMNS_LSB, columns);
+        memcpy(d + MR_PNM_D_WLOAD_ADDR_LSB / 8, &base, 8);
+        d += D;
+        if (stream) {
+            unsigned log = 0;
+            while (1u << log < stream)
+                log++;
+            d[0] = MR_PNM_DESC_MATVEC;
+            d[2] = (uint8_t)(log << (MR_PNM_D_MATVEC_LOG_LENGTH_LSB % 8));
+            d[MR_PNM_D_MATVEC_WEXP_LSB / 8] = 127;
+            set16(d, MR_PNM_D_MATVEC_KC_LSB, kc);
+            set16(d, MR_PNM_D_MATVEC_OUTPUTS_LSB, size);
+            set16(d, MR_PNM_D_MATVEC_VECTORS_LSB, vectors);
+            set16(d, MR_PNM_D_MATVEC_X_STRIDE_LSB, kc);
+            set16(d, MR_PNM_D_MATVEC_X_RUN_LSB, kc);
+            set16(d, MR_PNM_D_MATVEC_Y_LSB, Y);
+            set16(d, MR_PNM_D_MATVEC_Y_STRIDE_LSB, kc);
+        } else {
+            d[0] = MR_PNM_DESC_VEC;
+            d[1] = 1 << (MR_PNM_D_VEC_FN_LSB % 8);
+            set16(d, MR_PNM_D_VEC_COUNT_LSB, vectors);
+            set16(d, MR_PNM_D_VEC_WIDTH_LSB, kc);
+            set16(d, MR_PNM_D_VEC_A_STRIDE_LSB, kc);
+            set16(d, MR_PNM_D_VEC_D_LSB, Y);
+            set16(d, MR_PNM_D_VEC_D_STRIDE_LSB, kc);
+        }
+        d += D;
+        d[0] = MR_PNM_DESC_LOOP;
+        set16(d, MR_PNM_D_LOOP_TARGET_LSB, 2);
+        set16(d, MR_PNM_D_LOOP_COUNT_LSB, repeats);
+        p.job.list[g].offset = (uint64_t)g * OPS * D;
+        p.job.list[g].count = OPS;
+    }
+    if (mr_buffer_write(p.memory, 0, image, data + bytes))
+        die("lists");
+    double median = 0, least = 0, per_job = (double)MR_PNM_GROUPS * repeats * size * vectors;
+    int runs = 0;
+    char shape[96];
+    if (stream)
+        snprintf(shape, sizeof shape, "%u x %u, %u vector(s), L = %u, %u times", size, size,
+                 vectors, stream, repeats);
+    else
+        snprintf(shape, sizeof shape, "2^x of %u vectors of %u, %u times", vectors, size, repeats);
+    bool good = measure(queue, submit_pnm, &p, limit, &median, &least, &runs);
+    report(first, stream ? "pnm matvec" : "pnm vec", shape, good, median, least, runs,
+           (double)(data + bytes), 0, per_job * (stream ? size : 1));
+    mr_buffer_destroy(p.memory);
     free(image);
 }
 
@@ -253,13 +350,20 @@ int main(int argc, char **argv) {
         mr_device_get_info(device, &info))
         die(argv[1]);
     size_t count = sizeof cases / sizeof cases[0];
-    double limit = seconds / (double)(count + 8);
+    double limit = seconds / (double)(count + 13);
     printf("{\n  \"uri\": \"%s\",\n  \"device\": \"%s\",\n  \"timings\": [", info.uri, info.name);
     for (uint32_t n = 8; n <= 10; n += 2) {
         run_rgu(device, queue, n, 1, 0, limit, &first);
         run_rgu(device, queue, n, 8, 0, limit, &first);
         run_rgu(device, queue, n, 1, 1, limit, &first);
         run_rgu(device, queue, n, 1, 16, limit, &first);
+    }
+    if (info.caps & MR_CAP_PNM) {
+        run_pnm(device, queue, 256, 64, 16, 1, limit, &first);
+        run_pnm(device, queue, 256, 1, 16, 50, limit, &first);
+        run_pnm(device, queue, 64, 64, 16, 10, limit, &first);
+        run_pnm(device, queue, 64, 1, 16, 1000, limit, &first);
+        run_pnm(device, queue, 64, 64, 0, 10, limit, &first);
     }
     for (size_t i = 0; i < count; i++)
         run_case(device, queue, &cases[i], limit, &first);

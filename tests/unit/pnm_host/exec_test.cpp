@@ -68,7 +68,7 @@ struct Exec {
 };
 
 TEST(PnmExec, GoldenAndDeviceGiveTheSameMemoryOnSeveralChips) {
-    for (const char *uri : {"golden", "sim:pnm"}) {
+    for (const char *uri : {"golden", "sim:pnm", "cpu:"}) {
         Exec e(uri, 3);
         CHECK_EQUAL(3u, mr_pnm_exec_chips(e.e));
         CHECK_EQUAL(!strcmp(uri, "sim:pnm"), mr_pnm_exec_counts(e.e));
@@ -92,21 +92,33 @@ TEST(PnmExec, GoldenAndDeviceGiveTheSameMemoryOnSeveralChips) {
     }
 }
 
-TEST(PnmExec, AStandstillIsATimeoutAndTheNextProgramRuns) {
-    for (const char *uri : {"golden", "sim:pnm"}) {
+TEST(PnmExec, AStandstillEndsAndTheNextProgramRuns) {
+    for (const char *uri : {"golden", "sim:pnm", "cpu:"}) {
         Exec e(uri, 1, 0.3);
         Program p(1, 2);
         uint8_t *d = p.descriptor(1, 0); /* becomes a WAIT for what nobody sends */
         memset(d, 0, 64);
         d[0] = MR_PNM_DESC_WAIT;
         d[4] = 1;
-        CHECK_BAD(MR_TIMEOUT, uri, e.run(p));
+        CHECK_BAD(strcmp(uri, "cpu:") ? MR_TIMEOUT : MR_DEVICE_ERROR, uri, e.run(p));
         e.works();
     }
 }
 
+/* Where there is no reset, what runs ends with its queue. */
+TEST(PnmExec, AProgramWithoutEndIsATimeoutAndTheNextOneRuns) {
+    Exec e("cpu:", 1, 0.3);
+    Program p(1, 2);
+    uint8_t *d = p.descriptor(1, 1);
+    memset(d, 0, 64);
+    d[0] = MR_PNM_DESC_LOOP; /* to the first descriptor, 2^32 - 1 times */
+    memset(d + 8, 0xFF, 4);
+    CHECK_BAD(MR_TIMEOUT, "cpu:", e.run(p));
+    e.works();
+}
+
 TEST(PnmExec, AnAddressThatLeadsNowhereNamesItsDescriptor) {
-    for (const char *uri : {"golden", "sim:pnm"}) {
+    for (const char *uri : {"golden", "sim:pnm", "cpu:"}) {
         Exec e(uri);
         for (uint32_t which : {0u, 2u}) {
             Program p(1);
@@ -135,7 +147,7 @@ TEST(PnmExec, ADeadSimulatorIsALostDeviceAndTheNextProgramRuns) {
 }
 
 TEST(PnmExec, AnInterruptEndsTheRun) {
-    for (const char *uri : {"golden", "sim:pnm"}) {
+    for (const char *uri : {"golden", "sim:pnm", "cpu:"}) {
         static volatile sig_atomic_t stop;
         stop = 0;
         mr_pnm_exec_options o = mr_pnm_exec_defaults();
@@ -148,6 +160,10 @@ TEST(PnmExec, AnInterruptEndsTheRun) {
         if (!strcmp(uri, "sim:pnm")) {
             memset(d, 0, 64);
             d[0] = MR_PNM_DESC_WAIT, d[4] = 1;
+        } else if (!strcmp(uri, "cpu:")) {
+            memset(d, 0, 64);
+            d[0] = MR_PNM_DESC_LOOP;
+            memset(d + 8, 0xFF, 4);
         } else {
             stop = 1;
         }
