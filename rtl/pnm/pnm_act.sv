@@ -1,8 +1,9 @@
 // Stationary activations: reads a MATVEC's vectors from the scratchpad, a row a cycle, rounds them to bf16 and
 // keeps them, with the largest exponent of each vector.
 //
-// start_i, a pulse; the fields are stable until done_o, a pulse. Column c of vector n lies at n * kc + c;
-// codes_o one cycle after read_i.
+// start_i, a pulse; the fields are stable until loaded_o, the vectors that are complete from the first one on, is
+// vectors_i. Those can be read while others are on their way: column c of vector n lies at n * kc + c, codes_o one
+// cycle after read_i.
 module pnm_act (
     input  logic         clk_i,
     input  logic         rst_ni,
@@ -13,7 +14,7 @@ module pnm_act (
     input  logic [11:0]  stride_i,
     input  logic [15:0]  run_i,
     input  logic [11:0]  jump_i,
-    output logic         done_o,
+    output logic [6:0]   loaded_o,
     output logic         rd_valid_o,
     input  logic         rd_ready_i,
     output logic [11:0]  rd_row_o,
@@ -111,7 +112,7 @@ module pnm_act (
     end
     if (read_i) read_q <= mem[at_i];
   end
-  assign done_o  = full_q && last && wn_q + 7'd1 == vectors_i;
-  assign codes_o = read_q;
-  assign exp_o   = exp_q[vector_i];
+  assign loaded_o = wn_q;
+  assign codes_o  = read_q;
+  assign exp_o    = exp_q[vector_i];
 endmodule

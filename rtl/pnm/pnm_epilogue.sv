@@ -3,13 +3,15 @@
 // valid_i brings the sums of four neighbouring outputs of vector vector_i, outputs 4 * quad_i to 4 * quad_i + 3,
 // at most one a cycle; the sender has counted that there is room for Depth of them (taken_o gives one back).
 // Bias rows lie in a cache of four, the row of old values is kept while it is the same, so that four quads cost
-// two reads at most. Words are written once, so a row that is kept never goes stale.
+// two reads at most. Words are written once, so a row that is kept never goes stale. Under hold_i nothing is
+// written: y may lie on activations that have not been read. A result of every vector can wait.
 module pnm_epilogue #(
     parameter int unsigned Depth = 16
 ) (
     input  logic               clk_i,
     input  logic               rst_ni,
     input  logic               start_i,  // of a descriptor: nothing is cached
+    input  logic               hold_i,
     input  logic               bias_i,
     input  logic               accum_i,
     input  logic               relu_i,
@@ -107,13 +109,14 @@ module pnm_epilogue #(
   end
 
   // ---- nine stages: to float32, bias, old ------------------------------------------------------------
-  logic [3:0]   room_q;  // results under way to the write port
+  localparam int unsigned Waiting = 12 + pnm_desc_pkg::MAX_VECTORS;
+  logic [6:0]   room_q;  // results under way to the write port
   logic         go, out;
   logic [8:0]   run_q;
   logic [127:0] bias_words, old_words, bias_d_q [3], old_d_q [6], r, with_bias, with_old, y;
   logic [31:0]  place_q [9];  // {row, quarter} of what is under way
   logic [31:0]  marks_q [3];
-  assign go       = in_valid && bias_hit && old_hit && !pend_q && room_q != 4'd12;
+  assign go       = in_valid && bias_hit && old_hit && !pend_q && room_q != 7'(Waiting);
   assign in_ready = go;
   assign taken_o  = go;
   assign bias_words = bias_q[way][128*quad[1:0]+:128];
@@ -126,7 +129,7 @@ module pnm_epilogue #(
       room_q <= '0;
     end else begin
       run_q  <= {run_q[7:0], go};
-      room_q <= room_q + {3'd0, go} - {3'd0, out};
+      room_q <= room_q + {6'd0, go} - {6'd0, out};
     end
     if (go) begin
       place_q[0] <= {18'd0, y_row, quad[1:0]};
@@ -181,26 +184,27 @@ module pnm_epilogue #(
     end
   end
 
-  logic         push_ready;
-  logic [3:0]   unused_out;
+  logic         push_ready, out_valid;
+  logic [6:0]   unused_out;
   logic [11:0]  out_row;
   logic [1:0]   out_quarter;
   logic [127:0] out_words;
-  mr_fifo #(.Width(142), .Depth(12)) u_out (
+  mr_fifo #(.Width(142), .Depth(Waiting)) u_out (
       .clk_i,
       .rst_ni,
       .valid_i(run_q[8]),
       .ready_o(push_ready),
       .data_i({place_q[8][13:0], y}),
-      .valid_o(wr_valid_o),
-      .ready_i(wr_ready_i),
+      .valid_o(out_valid),
+      .ready_i(wr_ready_i && !hold_i),
       .data_o({out_row, out_quarter, out_words}),
       .count_o(unused_out)
   );
-  assign wr_row_o  = out_row;
-  assign wr_be_o   = 16'hF << {out_quarter, 2'b00};
-  assign wr_data_o = {4{out_words}};
-  assign written_o = out;
+  assign wr_valid_o = out_valid && !hold_i;
+  assign wr_row_o   = out_row;
+  assign wr_be_o    = 16'hF << {out_quarter, 2'b00};
+  assign wr_data_o  = {4{out_words}};
+  assign written_o  = out;
 
   always_comb begin
     nonfinite_o = 1'b0;

@@ -1,11 +1,11 @@
 // The matrix side of a group: executes MATVEC and WSTORE.
 //
 // desc_i is stable from start_i, a pulse, to done_o, a pulse; its fields have been checked. A MATVEC loads its
-// activations (pnm_act), walks the columns (pnm_walk), and what the banks answer meets the activations in four
-// elements (pnm_pe); finished sums leave through pnm_epilogue. One column a cycle, or one every L/StreamBits
-// cycles; columns are asked for at that pace, so data is never held up, and no more outputs than the epilogue
-// has room for. No product depends on how the work is cut, so there is nothing to keep between descriptors but
-// the exponent registers.
+// activations (pnm_act) and copies its rows from the banks (pnm_rows); pnm_walk chooses the columns of a row that
+// meet a vector's activations in four elements (pnm_pe), from the first vector on that is complete; finished sums
+// leave through pnm_epilogue. One column a cycle, or one every L/StreamBits cycles, and no more outputs than the
+// epilogue has room for. No product depends on how the work is cut, so there is nothing to keep between descriptors
+// but the exponent registers.
 module pnm_matvec #(
     parameter int unsigned Gen        = pnm_stream_pkg::GEN_CENTRED,
     parameter int unsigned Cut        = 0,
@@ -113,9 +113,10 @@ module pnm_matvec #(
   );
 
   // ---- activations -----------------------------------------------------------------------------------
-  logic         act_done, act_rd_valid, act_rd_ready, act_read;
+  logic         act_rd_valid, act_rd_ready, take, hold;
+  logic [6:0]   loaded;
   logic [11:0]  act_rd_row;
-  logic [9:0]   act_at;
+  logic [9:0]   walk_act;
   logic [255:0] act_codes;
   logic [5:0]   top_vector;
   logic [7:0]   top_exp;
@@ -129,40 +130,43 @@ module pnm_matvec #(
       .stride_i(desc_i[pnm_desc_pkg::D_MATVEC_X_STRIDE_LSB+:12]),
       .run_i(desc_i[pnm_desc_pkg::D_MATVEC_X_RUN_LSB+:16]),
       .jump_i(desc_i[pnm_desc_pkg::D_MATVEC_X_JUMP_LSB+:12]),
-      .done_o(act_done),
+      .loaded_o(loaded),
       .rd_valid_o(act_rd_valid),
       .rd_ready_i(act_rd_ready),
       .rd_row_o(act_rd_row),
       .rd_rvalid_i,
       .rd_data_i,
-      .read_i(act_read),
-      .at_i(act_at),
+      .read_i(take),
+      .at_i(walk_act),
       .codes_o(act_codes),
       .vector_i(top_vector),
       .exp_o(top_exp)
   );
+  assign hold = loaded != vectors;
 
-  // ---- columns asked for -----------------------------------------------------------------------------
-  localparam int unsigned TagWidth = 10 + 6 + 14 + 4;
-  logic                ask, take, walk_valid, head, tail, enter, leave, close;
-  logic [13:0]         walk_col, walk_quad;
-  logic [9:0]          walk_act;
-  logic [5:0]          walk_vector, pace_q;
-  logic [4:0]          outs_q;  // outputs asked for that the epilogue has not taken
-  logic                epi_taken, tag_ready, tag_valid;
-  logic [TagWidth-1:0] tag;
-  logic [4:0]          unused_tags;
+  // ---- the next column and vector ----------------------------------------------------------------------
+  logic        walk_valid, head, tail, enter, leave, give_up, slot, there, row_req_valid, row_req_last, epi_taken;
+  logic [13:0] walk_col, walk_quad, row_req_col;
+  logic [5:0]  walk_vector, pace_q;
+  logic [14:0] length;
+  logic [15:0] upto;
+  logic [4:0]  outs_q;  // outputs begun that the epilogue has not taken
+  logic [1023:0] hand;
+  logic [9:0]  unused_col;
+  assign unused_col = walk_col[13:4];
   pnm_walk u_walk (
       .clk_i,
       .rst_ni,
-      .start_i(act_done),
+      .start_i(start_i && !is_store),
       .col_i(desc_i[pnm_desc_pkg::D_MATVEC_COL_LSB+:14]),
       .kc_i(kc),
       .quads_i(quads),
       .vectors_i(vectors),
+      .loaded_i(loaded),
       .valid_o(walk_valid),
       .next_i(take),
       .col_o(walk_col),
+      .slot_o(slot),
       .act_o(walk_act),
       .vector_o(walk_vector),
       .quad_o(walk_quad),
@@ -170,14 +174,35 @@ module pnm_matvec #(
       .tail_o(tail),
       .enter_o(enter),
       .leave_o(leave),
-      .close_o(close)
+      .release_o(give_up),
+      .length_o(length),
+      .upto_o(upto)
   );
-  assign ask         = walk_valid && pace_q == 6'd0 && tag_ready && (!tail || outs_q != 5'(OutDepth));
-  assign take        = ask && req_ready_i;
-  assign req_valid_o = ask || st_req_valid;
+  pnm_rows u_rows (
+      .clk_i,
+      .rst_ni,
+      .start_i(start_i && !is_store),
+      .col_i(desc_i[pnm_desc_pkg::D_MATVEC_COL_LSB+:14]),
+      .length_i(length),
+      .upto_i(upto),
+      .release_i(give_up),
+      .req_valid_o(row_req_valid),
+      .req_ready_i,
+      .req_col_o(row_req_col),
+      .req_last_o(row_req_last),
+      .rvalid_i,
+      .rdata_i,
+      .slot_i(slot),
+      .at_i(walk_col[3:0]),
+      .there_o(there),
+      .read_i(take),
+      .data_o(hand)
+  );
+  assign take        = walk_valid && there && pace_q == 6'd0 && (!tail || outs_q != 5'(OutDepth));
+  assign req_valid_o = row_req_valid || st_req_valid;
   assign req_we_o    = st_req_valid;
-  assign req_col_o   = st_req_valid ? st_req_col : walk_col;
-  assign req_last_o  = !st_req_valid && close;
+  assign req_col_o   = st_req_valid ? st_req_col : row_req_col;
+  assign req_last_o  = !st_req_valid && row_req_last;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -190,29 +215,14 @@ module pnm_matvec #(
     end
   end
 
-  mr_fifo #(.Width(TagWidth), .Depth(16)) u_tags (
-      .clk_i,
-      .rst_ni,
-      .valid_i(take),
-      .ready_o(tag_ready),
-      .data_i({walk_act, walk_vector, walk_quad, head, tail, enter, leave}),
-      .valid_o(tag_valid),
-      .ready_i(rvalid_i),
-      .data_o(tag),
-      .count_o(unused_tags)
-  );
-
   // ---- data meets activations: in hand, in the lanes, out --------------------------------------------
-  logic [1023:0] hand_q, weight_q;
+  logic [1023:0] weight_q;
   logic          in_hand_q, in_lanes_q, slicing_q, finish_q, first_q, product_q;
   logic [5:0]    slice_q;
   logic [2:0]    sum_q;
-  assign act_read = rvalid_i;
-  assign act_at   = tag[TagWidth-1-:10];
 
   always_ff @(posedge clk_i) begin
-    if (rvalid_i) hand_q <= rdata_i;
-    if (in_hand_q) weight_q <= hand_q;
+    if (in_hand_q) weight_q <= hand;
     if (in_lanes_q) begin
       slice_q <= '0;
       first_q <= 1'b1;
@@ -228,7 +238,7 @@ module pnm_matvec #(
       product_q  <= 1'b0;
       sum_q      <= '0;
     end else begin
-      in_hand_q  <= rvalid_i;
+      in_hand_q  <= take;
       in_lanes_q <= in_hand_q;
       slicing_q  <= in_lanes_q || (slicing_q && slice_q + 6'd1 != slices);
       finish_q   <= slicing_q && slice_q + 6'd1 == slices;
@@ -239,8 +249,8 @@ module pnm_matvec #(
   assign stream_o  = slicing_q;
   assign product_o = product_q;
 
-  // the tag again, beside the products
-  localparam int unsigned PlaceWidth = TagWidth - 10;
+  // where the products belong
+  localparam int unsigned PlaceWidth = 6 + 14 + 4;
   logic                  place_ready, place_valid;
   logic [PlaceWidth-1:0] place, place1_q, place2_q;
   logic [20:0]           place3_q; // vector, quad, tail
@@ -248,9 +258,9 @@ module pnm_matvec #(
   mr_fifo #(.Width(PlaceWidth), .Depth(16)) u_places (
       .clk_i,
       .rst_ni,
-      .valid_i(rvalid_i),
+      .valid_i(take),
       .ready_o(place_ready),
-      .data_i(tag[PlaceWidth-1:0]),
+      .data_i({walk_vector, walk_quad, head, tail, enter, leave}),
       .valid_o(place_valid),
       .ready_i(product_q),
       .data_o(place),
@@ -312,6 +322,7 @@ module pnm_matvec #(
       .clk_i,
       .rst_ni,
       .start_i,
+      .hold_i(hold),
       .bias_i(desc_i[pnm_desc_pkg::D_MATVEC_BIAS_LSB]),
       .accum_i(desc_i[pnm_desc_pkg::D_MATVEC_ACCUM_LSB]),
       .relu_i(desc_i[pnm_desc_pkg::D_MATVEC_RELU_LSB]),
@@ -340,10 +351,10 @@ module pnm_matvec #(
       .wr_data_o
   );
 
-  // activations are complete before the first result, and a store is alone
+  // results first: their reads are few, and multiplying waits for them; a store is alone
   assign rd_valid_o   = act_rd_valid || st_rd_valid || epi_rd_valid;
-  assign rd_row_o     = act_rd_valid ? act_rd_row : st_rd_valid ? st_rd_row : epi_rd_row;
-  assign act_rd_ready = rd_ready_i;
+  assign rd_row_o     = epi_rd_valid ? epi_rd_row : act_rd_valid ? act_rd_row : st_rd_row;
+  assign act_rd_ready = rd_ready_i && !epi_rd_valid;
   assign st_rd_ready  = rd_ready_i;
   assign epi_rd_ready = rd_ready_i;
 
@@ -357,10 +368,8 @@ module pnm_matvec #(
 
   always_ff @(posedge clk_i) begin
     if (rst_ni) begin
-      assert (!rvalid_i || tag_valid);      // an answer to a question
-      assert (!rvalid_i || place_ready);
+      assert (!take || place_ready);
       assert (!product_q || place_valid);
-      assert (!(act_rd_valid && epi_rd_valid));
     end
   end
 endmodule
