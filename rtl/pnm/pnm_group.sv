@@ -23,10 +23,12 @@ module pnm_group #(
     // other groups
     output logic                              send_valid_o,
     input  logic                              send_ready_i,
+    input  logic                              send_full_i,
     output logic [1:0]                        send_group_o,
     output logic [528:0]                      send_o,     // {we, row, data, signal, semaphore}
     input  logic                              recv_valid_i,
     output logic                              recv_ready_o,
+    output logic                              recv_full_o,  // the semaphore cannot take the signal
     input  logic [528:0]                      recv_i,
     output logic                              at_barrier_o,
     output logic [3:0]                        barrier_o,
@@ -70,7 +72,7 @@ module pnm_group #(
   logic         desc_valid, desc_ready, desc_err, jump, fetch_idle, fetch_beat, seq_done, stopped;
   logic [511:0] desc, m_desc, v_desc;
   logic [31:0]  target, iteration;
-  logic         m_start, v_start, m_done, v_done, waiting, signal;
+  logic         m_start, v_start, m_done, v_done, waiting, signal, sem_full, mo_done;
   logic [7:0]   move_error;
   assign stopped = stop_i || error_o != pnm_desc_pkg::ERR_OK;
   pnm_fetch u_fetch (
@@ -84,8 +86,9 @@ module pnm_group #(
       .desc_valid_i(desc_valid && !stopped), .desc_ready_o(desc_ready), .desc_i(desc), .desc_err_i(desc_err),
       .jump_o(jump), .target_o(target),
       .matrix_start_o(m_start), .matrix_desc_o(m_desc), .matrix_done_i(m_done),
-      .vector_start_o(v_start), .vector_desc_o(v_desc), .vector_done_i(v_done), .move_error_i(move_error),
-      .iteration_o(iteration), .signal_i(signal), .signal_sem_i(recv_i[2:0]),
+      .vector_start_o(v_start), .vector_desc_o(v_desc), .vector_done_i(v_done),
+      .move_error_i(mo_done ? move_error : pnm_desc_pkg::ERR_OK),
+      .iteration_o(iteration), .signal_i(signal), .signal_sem_i(recv_i[2:0]), .full_o(sem_full),
       .at_barrier_o, .barrier_o, .release_i, .waiting_o(waiting));
   assign done_o = seq_done && fetch_idle;
 
@@ -98,7 +101,7 @@ module pnm_group #(
   logic [13:0]   mv_req_col, mo_req_col, req_col;
   logic [63:0]   mv_wmask, req_wmask;
   logic [1023:0] mv_wdata, mo_wdata, req_wdata, rdata;
-  logic          mo_req_valid, mo_done;
+  logic          mo_req_valid;
   assign wl_start = m_start && m_desc[7:0] == pnm_desc_pkg::DESC_WLOAD;
   assign mv_start = m_start && !wl_start;
   pnm_matvec #(.Gen(Gen), .Cut(Cut), .StreamBits(StreamBits)) u_matvec (
@@ -157,7 +160,7 @@ module pnm_group #(
       .rd_valid_o(mo_rd_valid), .rd_ready_i(mo_rd_ready), .rd_row_o(mo_rd_row), .rd_rvalid_i(rd_q), .rd_data_i(rd_data),
       .wr_valid_o(mo_wr_valid), .wr_ready_i(mo_wr_ready), .wr_row_o(mo_wr_row), .wr_data_o(mo_wr_data),
       .req_valid_o(mo_req_valid), .req_ready_i(req_ready), .req_col_o(mo_req_col), .req_wdata_o(mo_wdata),
-      .send_valid_o, .send_ready_i, .send_group_o, .send_we_o(mo_send_we), .send_row_o(mo_send_row),
+      .send_valid_o, .send_ready_i, .send_full_i, .send_group_o, .send_we_o(mo_send_we), .send_row_o(mo_send_row),
       .send_data_o(mo_send_data), .send_signal_o(mo_send_signal), .send_sem_o(mo_send_sem),
       .in_o(mo_in), .out_o, .stall_in_o, .stall_out_o,
       .araddr_o(araddr_o[127:64]), .arlen_o(arlen_o[15:8]), .arvalid_o(arvalid_o[1]), .arready_i(arready_i[1]),
@@ -184,6 +187,7 @@ module pnm_group #(
   assign recv_we      = recv_valid_i && recv_i[528];
   assign recv_ready_o = !recv_we || !mv_wr_valid;
   assign signal       = recv_valid_i && recv_ready_o && recv_i[3];
+  assign recv_full_o  = recv_i[3] && sem_full;
   assign mv_wr_ready  = 1'b1;
   assign ve_wr_ready  = !mv_wr_valid && !recv_we;
   assign mo_wr_ready  = !mv_wr_valid && !recv_we;

@@ -2,7 +2,8 @@
 //
 // desc_i is stable from start_i, a pulse, to done_o, a pulse; one at a time. error_o counts with done_o. A LOAD's
 // rows are written as they come, a WLOAD's columns are two beats each; a STORE is done when its writes are answered.
-// Rows of a SEND go out with ready, the last one with the receiver's semaphore.
+// Rows of a SEND go out with ready, the last one with the receiver's semaphore; from the last to the first where
+// they go to higher rows, so that rows of the own group may meet. A semaphore that is full is the sender's error.
 module pnm_move (
     input  logic          clk_i,
     input  logic          rst_ni,
@@ -32,6 +33,7 @@ module pnm_move (
     // other groups
     output logic          send_valid_o,
     input  logic          send_ready_i,
+    input  logic          send_full_i,  // the semaphore, with ready
     output logic [1:0]    send_group_o,
     output logic          send_we_o,
     output logic [11:0]   send_row_o,
@@ -104,8 +106,10 @@ module pnm_move (
   // ---- rows out of the scratchpad: to memory or another group ----------------------------------------
   logic         row_valid, row_ready, fill_ready, pend_q, w_cmd_ready, w_ready, w_idle, w_err, out;
   logic [2:0]   room_q;
+  logic         down;
   logic [511:0] row_data;
   logic [2:0]   unused_count;
+  assign down = is_send && desc_i[pnm_desc_pkg::D_SEND_TO_LSB+:12] > desc_i[pnm_desc_pkg::D_SEND_ROW_LSB+:12];
   assign rd_valid_o = busy_q && (is_store || is_send) && ask_q != 17'd0 && room_q != 3'd4;
   assign rd_row_o   = ask_row_q;
   mr_fifo #(.Width(512), .Depth(4)) u_rows (
@@ -136,7 +140,8 @@ module pnm_move (
   assign ends = is_store ? todo_q == 17'd0 && !cmd_q && w_idle : step && todo_q <= 17'd1;
   assign done_o  = busy_q && ends;
   assign error_o = is_store ? (w_err ? pnm_desc_pkg::ERR_WRITE : pnm_desc_pkg::ERR_OK)
-                 : is_send ? pnm_desc_pkg::ERR_OK : rd_err ? pnm_desc_pkg::ERR_READ : pnm_desc_pkg::ERR_OK;
+                 : is_send ? (send_full_i ? pnm_desc_pkg::ERR_SEMAPHORE : pnm_desc_pkg::ERR_OK)
+                 : rd_err ? pnm_desc_pkg::ERR_READ : pnm_desc_pkg::ERR_OK;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -161,18 +166,20 @@ module pnm_move (
           {32'd0, iteration_i} * {32'd0, desc_i[pnm_desc_pkg::D_LOAD_STEP_LSB+:32]};
       todo_q    <= {1'b0, rows};
       ask_q     <= {1'b0, rows};
-      row_q     <= is_send ? desc_i[pnm_desc_pkg::D_SEND_TO_LSB+:12] : desc_i[pnm_desc_pkg::D_LOAD_ROW_LSB+:12];
-      ask_row_q <= desc_i[pnm_desc_pkg::D_LOAD_ROW_LSB+:12];  // the place of SEND's row too
+      // the place of SEND's first row is that of the others
+      row_q     <= (is_send ? desc_i[pnm_desc_pkg::D_SEND_TO_LSB+:12] : desc_i[pnm_desc_pkg::D_LOAD_ROW_LSB+:12]) +
+          (down ? rows[11:0] - 12'd1 : 12'd0);
+      ask_row_q <= desc_i[pnm_desc_pkg::D_LOAD_ROW_LSB+:12] + (down ? rows[11:0] - 12'd1 : 12'd0);
       col_q     <= desc_i[pnm_desc_pkg::D_WLOAD_COL_LSB+:14];
     end else begin
       if (step) begin
         todo_q <= todo_q - 17'd1;
-        row_q  <= row_q + 12'd1;
+        row_q  <= down ? row_q - 12'd1 : row_q + 12'd1;
         col_q  <= col_q + 14'd1;
       end
       if (rd_valid_o && rd_ready_i) begin
         ask_q     <= ask_q - 17'd1;
-        ask_row_q <= ask_row_q + 12'd1;
+        ask_row_q <= down ? ask_row_q - 12'd1 : ask_row_q + 12'd1;
       end
     end
     if (rst_ni) assert (!(pend_q && rd_rvalid_i) || fill_ready);

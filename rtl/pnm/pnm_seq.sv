@@ -2,8 +2,9 @@
 //
 // A descriptor waits until all before it are finished, unless its overlap bit lets a MATVEC, WSTORE or VEC start
 // while the other side works. WAIT, BARRIER and LOOP are executed here. The next descriptor is fetched and checked
-// while the ones before it run. start_i, a pulse, begins at descriptor 0; done_o is a level. With an error, or
-// stop_i (another group's), nothing more is started; done_o comes when both sides are at rest.
+// while the ones before it run; what is wrong with it is said when they are finished. start_i, a pulse, begins at
+// descriptor 0; done_o is a level. With an error, or stop_i (another group's), nothing more is started; done_o
+// comes when both sides are at rest.
 module pnm_seq (
     input  logic         clk_i,
     input  logic         rst_ni,
@@ -28,11 +29,12 @@ module pnm_seq (
     output logic         vector_start_o,
     output logic [511:0] vector_desc_o,
     input  logic         vector_done_i,
-    input  logic [7:0]   move_error_i,  // with the done of a LOAD, STORE or WLOAD
+    input  logic [7:0]   move_error_i,  // of a LOAD, STORE, WLOAD or SEND, with its done
     output logic [31:0]  iteration_o,
     // other groups
     input  logic         signal_i,
     input  logic [2:0]   signal_sem_i,
+    output logic         full_o,        // that semaphore cannot take one more
     output logic         at_barrier_o,
     output logic [3:0]   barrier_o,
     input  logic         release_i,
@@ -41,7 +43,8 @@ module pnm_seq (
   // ---- the next descriptor ---------------------------------------------------------------------------
   logic         next_q, checked_q, check_start_q, check_done, bad_type, bad_field;
   logic [511:0] desc_q;
-  logic [31:0]  pc_q, iteration_q;
+  logic [31:0]  pc_q, matrix_pc_q, vector_pc_q, iteration_q;
+  logic [7:0]   bad_q;  // what is wrong with it
   logic         run_q, failed_q;
   logic [7:0]   error_q, kind;
   logic         take, leave;
@@ -65,17 +68,20 @@ module pnm_seq (
       kind == pnm_desc_pkg::DESC_STORE || kind == pnm_desc_pkg::DESC_SEND;
   assign may_overlap = desc_q[pnm_desc_pkg::D_VEC_OVERLAP_LSB] && (kind == pnm_desc_pkg::DESC_MATVEC ||
       kind == pnm_desc_pkg::DESC_WSTORE || kind == pnm_desc_pkg::DESC_VEC);
-  // a failed transfer stops the list before anything else is started
-  logic move_failed;
+  // a failed transfer stops the list before anything else is started; a WLOAD has the mover for itself
+  logic move_failed, desc_failed, wload;
   assign move_failed = (vector_done_i || matrix_done_i) && move_error_i != pnm_desc_pkg::ERR_OK;
-  assign go = next_q && checked_q && !failed_q && !stop_i && !move_failed &&
+  assign wload       = matrix_q && matrix_desc_q[7:0] == pnm_desc_pkg::DESC_WLOAD;
+  assign go = next_q && checked_q && bad_q == pnm_desc_pkg::ERR_OK && !failed_q && !stop_i && !move_failed &&
       (both_free || (may_overlap && (is_matrix ? matrix_free : vector_free)));
+  assign desc_failed = run_q && both_free && !failed_q && !stop_i && !move_failed &&
+      (next_q ? checked_q && bad_q != pnm_desc_pkg::ERR_OK : desc_err_i);
 
   // ---- control ---------------------------------------------------------------------------------------
   logic [15:0] sem_q [pnm_desc_pkg::SEMAPHORES];
   logic [2:0]  sem;
   logic [15:0] need;
-  logic        wait_ok, loop_again, barrier_q, barrier_go, overflow;
+  logic        wait_ok, loop_again, barrier_q, barrier_go;
   assign sem        = desc_q[pnm_desc_pkg::D_WAIT_SEM_LSB+:3];
   assign need       = desc_q[pnm_desc_pkg::D_WAIT_COUNT_LSB+:16];
   assign wait_ok    = go && kind == pnm_desc_pkg::DESC_WAIT && sem_q[sem] >= need;
@@ -84,7 +90,7 @@ module pnm_seq (
   assign target_o   = desc_q[pnm_desc_pkg::D_LOOP_TARGET_LSB+:32];
   assign barrier_go = barrier_q && release_i;
   assign leave      = go && (is_matrix || is_vector || kind == pnm_desc_pkg::DESC_LOOP) || wait_ok || barrier_go;
-  assign overflow   = signal_i && sem_q[signal_sem_i] == 16'hFFFF;
+  assign full_o     = sem_q[signal_sem_i] == 16'hFFFF;
 
   always_ff @(posedge clk_i) begin
     matrix_start_q <= 1'b0;
@@ -119,10 +125,8 @@ module pnm_seq (
         desc_q    <= desc_i;
       end
       if (check_done && next_q) begin
-        if (bad_type || bad_field) begin
-          if (!failed_q) error_q <= bad_type ? pnm_desc_pkg::ERR_TYPE : pnm_desc_pkg::ERR_FIELD;
-          failed_q <= 1'b1;
-        end else checked_q <= 1'b1;
+        checked_q <= 1'b1;
+        bad_q     <= bad_type ? pnm_desc_pkg::ERR_TYPE : bad_field ? pnm_desc_pkg::ERR_FIELD : pnm_desc_pkg::ERR_OK;
       end
       if (matrix_done_i) matrix_q <= 1'b0;
       if (vector_done_i) vector_q <= 1'b0;
@@ -130,27 +134,32 @@ module pnm_seq (
         matrix_q       <= 1'b1;
         matrix_start_q <= 1'b1;
         matrix_desc_q  <= desc_q;
+        matrix_pc_q    <= pc_q;
       end
       if (go && is_vector) begin
         vector_q       <= 1'b1;
         vector_start_q <= 1'b1;
         vector_desc_q  <= desc_q;
+        vector_pc_q    <= pc_q;
       end
       if (go && kind == pnm_desc_pkg::DESC_BARRIER && both_free) barrier_q <= 1'b1;
       if (barrier_go) barrier_q <= 1'b0;
-      if (signal_i && !overflow) sem_q[signal_sem_i] <= sem_q[signal_sem_i] + 16'd1;
-      if (wait_ok) sem_q[sem] <= sem_q[sem] - need + {15'd0, signal_i && signal_sem_i == sem};
+      if (signal_i && !full_o) sem_q[signal_sem_i] <= sem_q[signal_sem_i] + 16'd1;
+      if (wait_ok) sem_q[sem] <= sem_q[sem] - need + {15'd0, signal_i && !full_o && signal_sem_i == sem};
       if (leave) begin
         next_q    <= 1'b0;
         checked_q <= 1'b0;
         pc_q      <= jump_o ? target_o : pc_q + 32'd1;
         if (kind == pnm_desc_pkg::DESC_LOOP) iteration_q <= loop_again ? iteration_q + 32'd1 : 32'd0;
       end
-      if ((move_failed || overflow || (desc_err_i && run_q && !next_q)) && !failed_q) begin
+      if (move_failed && !failed_q) begin
         failed_q <= 1'b1;
-        error_q  <= move_failed ? move_error_i : overflow ? pnm_desc_pkg::ERR_SEMAPHORE : pnm_desc_pkg::ERR_READ;
-        // transfers start alone, so the one that failed is the one before the next
-        if (move_failed) pc_q <= pc_q - 32'd1;
+        error_q  <= move_error_i;
+        pc_q     <= wload ? matrix_pc_q : vector_pc_q;
+      end
+      if (desc_failed) begin
+        failed_q <= 1'b1;
+        error_q  <= next_q ? bad_q : pnm_desc_pkg::ERR_READ;
       end
       if (run_q && !start_i && (failed_q || stop_i || (pc_q == count_i && !next_q)) && !matrix_q && !vector_q &&
           !matrix_start_q && !vector_start_q)

@@ -55,7 +55,7 @@ module pnm_top #(
   typedef enum logic [1:0] {Idle, Start, Run, Done} state_e;
   state_e       state_q;
   logic         start, stop;
-  logic [G-1:0] done, send_valid, send_ready, recv_ready, at_barrier, go_on, range, nonfinite, late, busy, product;
+  logic [G-1:0] done, send_valid, send_ready, recv_ready, recv_full, at_barrier, go_on, range, nonfinite, late, busy, product;
   logic [G-1:0] out, stall_in, stall_out;
   logic [8*G-1:0]  error;
   logic [32*G-1:0] index;
@@ -119,9 +119,10 @@ module pnm_top #(
         .clk_i, .rst_ni, .timing_i(pnm_dram_pkg::TIMING_M3D), .own_i(4'(1 << g)),
         .start_i(start), .base_i(prog_addr_i[64*g+:64]), .count_i(prog_count_i[32*g+:32]), .stop_i(stop),
         .done_o(done[g]), .error_o(error[8*g+:8]), .index_o(index[32*g+:32]),
-        .send_valid_o(send_valid[g]), .send_ready_i(send_ready[g]), .send_group_o(send_group[2*g+:2]),
+        .send_valid_o(send_valid[g]), .send_ready_i(send_ready[g]), .send_full_i(recv_full[bus[530:529]]), .send_group_o(send_group[2*g+:2]),
         .send_o(send[529*g+:529]),
-        .recv_valid_i(bus_valid && bus[530:529] == 2'(g)), .recv_ready_o(recv_ready[g]), .recv_i(bus[528:0]),
+        .recv_valid_i(bus_valid && bus[530:529] == 2'(g)), .recv_ready_o(recv_ready[g]), .recv_full_o(recv_full[g]),
+        .recv_i(bus[528:0]),
         .at_barrier_o(at_barrier[g]), .barrier_o(barrier[4*g+:4]), .release_i(go_on[g]),
         .range_o(range[g]), .nonfinite_o(nonfinite[g]), .late_o(late[g]), .busy_o(busy[g]), .product_o(product[g]),
         .in_o(in[2*g+:2]), .out_o(out[g]), .stall_in_o(stall_in[g]), .stall_out_o(stall_out[g]),
