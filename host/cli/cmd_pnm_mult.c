@@ -321,7 +321,7 @@ int cli_pnm_mult(int argc, char **argv) {
          .kind = CLI_TEXT,
          .value = &r.device,
          .hint = "NAME",
-         .help = "golden (default), sim:pnm"},
+         .help = "golden (default), sim:pnm, cpu:, opencl:N, cuda:N"},
         {.name = "timeout",
          .kind = CLI_REAL,
          .value = &r.timeout,

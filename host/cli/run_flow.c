@@ -602,7 +602,7 @@ int cli_run_flow(int argc, char **argv) {
         REAL("temperature", &r.temperature, "X", 0, 100, "factor of the noise (default 1)"),
         CHOICE("mult", &r.mult, "fp32|bf16|hybrid", "how products are made (default bf16)"),
         CHOICE("gen", &r.gen, "unary|centred", "hybrid: stream generator (default centred)"),
-        TEXT("device", &r.device, "URI", "golden (default), sim:pnm"),
+        TEXT("device", &r.device, "URI", "golden (default), sim:pnm, cpu:, opencl:N, cuda:N"),
         COUNT("limit", &r.limit, 1, 65536, "score the first N images only"),
         COUNT("round-trip", &r.round_trip, 0, 65536, "images sent there and back (default 32)"),
         CHOICE("schedule", &r.schedule, "pipelined|sequential|replicated|auto",

@@ -6,7 +6,7 @@ import sys
 import zlib
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from harness import ROOT, Place, Skip, have, main, refuse, run, succeed, succeed_json  # noqa: E402
+from harness import ROOT, Place, Skip, devices, have, main, refuse, run, succeed, succeed_json  # noqa: E402
 
 os.environ.setdefault("MILLRACE_ZOO", str(ROOT / "models" / "zoo"))
 
@@ -115,6 +115,28 @@ def simulated_unit_scores_the_same():
     b = score("digits-coupling", "--mult", "hybrid", "--stream", "16", "--limit", "8", "--device", "sim:pnm",
               "--round-trip", "0")
     assert a["bpd"] == b["bpd"] and b["cycles"] > 0 and 0 < b["utilisation"] <= 1, (a, b)
+
+
+@test
+def compute_kernels_give_the_same_bits():
+    """cpu: always, a GPU or another OpenCL device where there is one: scores, pictures, float32."""
+    units = ["cpu:"] + [u for u, d in devices().items()
+                        if d["available"] and u != "cpu:" and {"pnm", "kernels"} <= set(d["capabilities"])]
+    runs = [("digits-coupling", "--score", "test", "--limit", "20", "--mult", "hybrid", "--stream", "16"),
+            ("digits-tar", "--score", "test", "--limit", "4", "--mult", "fp32", "--round-trip", "2"),
+            ("digits-tar", "--sample", "2", "--seed", "5", "--mult", "hybrid", "--stream", "8", "--cut", "2")]
+    same = ("images", "bpd", "digest", "products", "stream", "cut")
+    with Place() as p:
+        for model, *what in runs:
+            want = None
+            for device in ["golden"] + units:
+                more = ["--out", p.name("g.png")] if "--sample" in what else []
+                j = succeed_json("run", "flow", "--model", model, *what, *more, "--schedule", "replicated",
+                                 "--device", device)
+                got = [j.get(k) for k in same], j.get("round_trip"), open(more[1], "rb").read() if more else b""
+                want = want or got
+                assert got == want, (model, device, got[:2], want[:2])
+                assert j["device"] == device and got[0][2], j
 
 
 FULL = ("run", "flow", "--model", "digits-full", "--sample", "6", "--temperature", "0.8", "--seed", "3")

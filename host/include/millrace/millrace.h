@@ -80,7 +80,7 @@ typedef struct mr_event mr_event;
 #define MR_CAP_CYCLES (1u << 2)  /* events carry hardware counters, not only the host's time */
 #define MR_CAP_RESET                                                                               \
     (1u << 3) /* mr_device_reset() brings the device back after MR_TIMEOUT or MR_DEVICE_LOST */
-#define MR_CAP_PNM (1u << 4) /* mr_pnm_run() of pnm.h */
+#define MR_CAP_PNM (1u << 4) /* mr_pnm_run() of pnm.h, by a unit or by kernels */
 
 typedef struct mr_device_info {
     char uri[64];         /* what mr_device_open() takes */

@@ -20,7 +20,8 @@ extern "C" {
 /*
  * The address by which descriptors name byte 0 of the buffer. It stays the same until the buffer is
  * destroyed or its device is reset: after a reset ask again. MR_UNSUPPORTED where no unit of the
- * device reads addresses from memory.
+ * device reads addresses from memory. On a device whose compute kernels do the unit's work a job
+ * reaches its own buffer alone, and addresses of different buffers are apart.
  */
 mr_status mr_buffer_address(mr_buffer *buffer, uint64_t *address);
 
@@ -31,7 +32,8 @@ typedef struct mr_pnm_job {
         uint32_t count;  /* descriptors; 0: the group has no list */
     } list[MR_PNM_GROUPS];
     /* The multipliers. A unit in hardware is built with one kind and refuses others with
-     * MR_UNSUPPORTED; see mr_pnm_job_init(). */
+     * MR_UNSUPPORTED, see mr_pnm_job_init(); compute kernels have all, with banks of their own for
+     * `wide`. */
     uint8_t gen; /* stream generator of split products: 0 unary, 3 centred */
     uint8_t cut; /* upper fraction bits multiplied in binary, 0 to 6 */
     bool wide;   /* banks hold float32, products are those of float32 (docs/pnm-arithmetic.md) */
@@ -54,6 +56,8 @@ static inline mr_pnm_job mr_pnm_job_init(void) {
  * event ends with MR_DEVICE_ERROR, naming group and descriptor, when a field is out of its range or
  * an address leads nowhere; what was stored before stays. Lists that wait for each other for ever
  * are a job that does not end: the caller's wait returns MR_TIMEOUT, and mr_device_reset() ends it.
+ * Where compute kernels do the unit's work they are found, MR_DEVICE_ERROR; there a job ends with
+ * MR_CANCELLED when its queue is destroyed. Jobs of several queues take turns at a device's unit.
  */
 mr_status mr_pnm_run(mr_queue *queue, const mr_pnm_job *job, mr_view memory, mr_event **event);
 
