@@ -261,7 +261,7 @@ int cli_pnm_gemv(int argc, char **argv) {
          .kind = CLI_TEXT,
          .value = &r.device,
          .hint = "URI",
-         .help = "sim:pnm (default), golden"},
+         .help = "sim:pnm (default), golden, cpu:, opencl:N, cuda:N"},
         {.name = "timeout",
          .kind = CLI_REAL,
          .value = &r.timeout,

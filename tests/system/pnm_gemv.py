@@ -93,6 +93,29 @@ def hybrid_sums_are_within_the_error_of_their_products():
 
 
 @test
+def compute_kernels_have_every_multiplier():
+    """A unit in hardware is built with one generator and cut; kernels have all that the golden model has."""
+    kernels = [u for u in units() if u != "golden" and not u.startswith("sim:")]
+    assert "cpu:" in kernels, kernels
+    with Place() as p:
+        _, _, wf, xf = problem(p, 20, 50, 3)
+        seen = set()
+        for gen, cut, stream in (("unary", 0, 4), ("unary", 3, 32), ("centred", 1, 8), ("centred", 6, 4)):
+            args = ["--mode", "split", "--gen", gen, "--cut", str(cut), "--stream", str(stream)]
+            golden = gemv(p, wf, xf, *args)[2]
+            seen.add(golden)
+            for device in kernels:
+                r, _, data = gemv(p, wf, xf, *args, device=device)
+                assert data == golden and (r["gen"], r["cut"]) == (gen, cut), (device, args)
+        assert len(seen) == 4
+        refuse("cpu:", "pnm", "gemv", "--w", wf, "--x", xf, "--mode", "exact", "--device", "cpu:?threads=0", "--out",
+               p.name("z.npy"), code=2)
+        refuse("--dram-trace", "pnm", "gemv", "--w", wf, "--x", xf, "--mode", "exact", "--device", "cpu:", "--out",
+               p.name("z.npy"), "--dram-trace", p.name("t"), code=2)
+        assert p.listing() == ["w.npy", "x.npy", "y.npy"], p.listing()
+
+
+@test
 def other_layouts_of_the_arrays():
     with Place() as p:
         w = [rng.randrange(-8, 9) / 4 for _ in range(6 * 5)]
