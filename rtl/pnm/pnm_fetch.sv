@@ -30,23 +30,24 @@ module pnm_fetch (
   logic [31:0] next_q, left;     // first descriptor not asked for
   logic [5:0]  ahead_q, drop_q;  // asked for and not taken; of those, not wanted any more
   logic [4:0]  piece;
-  logic        ask, asked, cmd_ready, rd_valid, rd_ready, drop, unused_last, unused_idle;
+  logic        ask, asked, cmd_ready, rd_valid, rd_ready, beat, drop, unused_last, unused_idle;
   logic [63:0] unused_keep;
   assign left  = next_q < count_i ? count_i - next_q : 32'd0;
   assign piece = left > 32'd16 ? 5'd16 : left[4:0];
   assign ask   = piece != 5'd0 && ahead_q <= 6'd16 && !stop_i && !jump_i && !start_i;
   assign asked = ask && cmd_ready;
   assign drop  = drop_q != 6'd0;
-  assign rd_ready = drop || ready_i;
+  assign rd_ready = drop || ready_i || err_o;
+  assign beat     = rd_valid && rd_ready;
   assign valid_o  = rd_valid && !drop && !err_o;
-  assign beat_o   = rd_valid && rd_ready;
+  assign beat_o   = beat;
   assign idle_o   = ahead_q == 6'd0;
 
   mr_axi_rd #(.LenWidth(16), .MaxOutstanding(4), .Buffer(32)) u_rd (
       .clk_i, .rst_ni, .clear_i(start_i), .idle_o(unused_idle), .err_o,
       .cmd_valid_i(ask), .cmd_ready_o(cmd_ready), .cmd_addr_i(base_i + {26'd0, next_q, 6'd0}),
       .cmd_len_i({5'd0, piece, 6'd0}),
-      .valid_o(rd_valid), .ready_i(rd_ready || err_o), .data_o(desc_o), .keep_o(unused_keep), .last_o(unused_last),
+      .valid_o(rd_valid), .ready_i(rd_ready), .data_o(desc_o), .keep_o(unused_keep), .last_o(unused_last),
       .araddr_o, .arlen_o, .arvalid_o, .arready_i, .rdata_i, .rresp_i, .rlast_i, .rvalid_i, .rready_o);
 
   always_ff @(posedge clk_i) begin
@@ -55,8 +56,8 @@ module pnm_fetch (
       ahead_q <= '0;
       drop_q  <= '0;
     end else begin
-      ahead_q <= ahead_q + (asked ? {1'b0, piece} : 6'd0) - {5'd0, rd_valid && (rd_ready || err_o)};
-      if (jump_i || start_i) drop_q <= ahead_q - {5'd0, rd_valid && (rd_ready || err_o)};
+      ahead_q <= ahead_q + (asked ? {1'b0, piece} : 6'd0) - {5'd0, beat};
+      if (jump_i || start_i) drop_q <= ahead_q - {5'd0, beat};
       else if (drop && rd_valid) drop_q <= drop_q - 6'd1;
       if (start_i) next_q <= '0;
       else if (jump_i) next_q <= target_i;
