@@ -14,7 +14,8 @@
 #include "models/golden/pnm_internal.h"
 
 enum {
-    LANES = 256,
+    LANES = 64, /* where a processor plays them more are slower, small descriptors idle most */
+    CUDA_LANES = 256,
     LENGTHS = 7,          /* of streams, 4 to 256 */
     TABLES = 3 * LENGTHS, /* modes and lengths */
     TABLE_BYTES = MR_PNM_TABLE * 4,
@@ -71,13 +72,19 @@ mr_pnm_unit *mr_pnm_unit_new(void) {
     return unit;
 }
 
+static void give_back(mr_dev *dev, mr_pnm_unit *unit, int which) {
+    if (unit->m[which].mem)
+        dev->driver->free(dev->drv, unit->m[which].mem);
+    unit->m[which].mem = NULL;
+    unit->m[which].bytes = 0;
+}
+
 void mr_pnm_unit_free(mr_dev *dev) {
     mr_pnm_unit *unit = dev->pnm;
     if (!unit)
         return;
     for (int i = 0; i < MEMORIES; i++)
-        if (unit->m[i].mem)
-            dev->driver->free(dev->drv, unit->m[i].mem);
+        give_back(dev, unit, i);
     pthread_mutex_destroy(&unit->lock);
     free(unit);
     dev->pnm = NULL;
@@ -101,10 +108,7 @@ static mr_status have(job *j, int which, size_t bytes, bool *fresh) {
     *fresh = unit->m[which].bytes < bytes;
     if (!*fresh)
         return MR_OK;
-    if (unit->m[which].mem)
-        dev->driver->free(dev->drv, unit->m[which].mem);
-    unit->m[which].mem = NULL;
-    unit->m[which].bytes = 0;
+    give_back(dev, unit, which);
     mr_status status = dev->driver->alloc(dev->drv, bytes, &unit->m[which].mem, j->error);
     if (status == MR_OK)
         unit->m[which].bytes = bytes;
@@ -120,7 +124,16 @@ static mr_status clear(job *j, int which) {
     return status;
 }
 
-static mr_status put_functions(job *j) {
+/* What begins with certain contents does not stay without them: the next job tries again. */
+static mr_status begin(job *j, int which, size_t bytes, mr_status (*fill)(job *j, int which)) {
+    bool fresh;
+    mr_status status = have(j, which, bytes, &fresh);
+    if (status == MR_OK && fresh && (status = fill(j, which)) != MR_OK)
+        give_back(j->queue->dev, j->unit, which);
+    return status;
+}
+
+static mr_status put_functions(job *j, int which) {
     int64_t fn[2 * 128][3];
     for (int i = 0; i < 2 * 128; i++) {
         const mr_fn_row *row = i < 128 ? &mr_fn_exp2_rows[i] : &mr_fn_log2_rows[i - 128];
@@ -128,34 +141,25 @@ static mr_status put_functions(job *j) {
         fn[i][1] = row->c1;
         fn[i][2] = row->c2;
     }
-    return put(j, FN, 0, fn, sizeof fn);
+    return put(j, which, 0, fn, sizeof fn);
 }
 
 static mr_status prepare(job *j) {
-    static const struct {
-        int which;
-        size_t bytes;
-    } zeros[] = {{SCRATCH, SCRATCH_BYTES}, {WREG, WREG_BYTES}, {FLAGS, FLAG_BYTES}},
-      others[] = {{ACTS, ACT_BYTES}, {TABLE, TABLES * (size_t)TABLE_BYTES}};
-    bool fresh;
-    mr_status status = MR_OK;
-    for (size_t i = 0; status == MR_OK && i < sizeof zeros / sizeof zeros[0]; i++) {
-        status = have(j, zeros[i].which, zeros[i].bytes, &fresh);
-        if (status == MR_OK && (fresh || zeros[i].which == FLAGS))
-            status = clear(j, zeros[i].which);
-    }
-    for (size_t i = 0; status == MR_OK && i < sizeof others / sizeof others[0]; i++)
-        status = have(j, others[i].which, others[i].bytes, &fresh);
+    bool wide = j->drv->job.wide, fresh;
+    mr_status status = begin(j, SCRATCH, SCRATCH_BYTES, clear);
     if (status == MR_OK)
-        status = have(j, FN, FN_BYTES, &fresh);
-    if (status == MR_OK && fresh)
-        status = put_functions(j);
-    int bank = j->drv->job.wide ? BANK_WIDE : BANK;
+        status = begin(j, WREG, WREG_BYTES, clear);
     if (status == MR_OK)
-        status = have(j, bank, BANK_BYTES, &fresh);
-    if (status == MR_OK && fresh)
-        status = clear(j, bank);
-    return status;
+        status = begin(j, wide ? BANK_WIDE : BANK, BANK_BYTES, clear);
+    if (status == MR_OK)
+        status = begin(j, FN, FN_BYTES, put_functions);
+    if (status == MR_OK)
+        status = have(j, ACTS, ACT_BYTES, &fresh);
+    if (status == MR_OK)
+        status = have(j, TABLE, TABLES * (size_t)TABLE_BYTES, &fresh);
+    if (status == MR_OK)
+        status = have(j, FLAGS, FLAG_BYTES, &fresh);
+    return status == MR_OK ? clear(j, FLAGS) : status;
 }
 
 /* ---- Significand products ---------------------------------------------------------------------
@@ -228,7 +232,8 @@ static mr_drv_arg buffer(const job *j, int which) {
 static mr_status launch(job *j, const mr_kernel *kernel, const pnm_launch *l) {
     mr_dev *dev = j->queue->dev;
     const mr_drv_view *v = &j->drv->memory;
-    const size_t global[3] = {(size_t)l->streams * LANES, 1, 1}, local[3] = {LANES, 1, 1};
+    size_t lanes = strcmp(dev->driver->scheme, "cuda") ? LANES : CUDA_LANES;
+    const size_t global[3] = {l->streams * lanes, 1, 1}, local[3] = {lanes, 1, 1};
     const mr_drv_arg args[] = {
         buffer(j, OPS),
         buffer(j, CUTS),

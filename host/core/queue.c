@@ -98,6 +98,24 @@ static mr_status start(mr_que *queue, mr_task *task, mr_drv_error *error) {
     return status;
 }
 
+/* Waits for work that was started together, and ends it. */
+static void finish_started(mr_que *queue, mr_task *const *started, size_t count) {
+    mr_dev *dev = queue->dev;
+    mr_drv_error error;
+    if (!count)
+        return;
+    mr_status status = dev->driver->finish(dev->drv, queue->drv, &error);
+    if (status == MR_DEVICE_LOST)
+        atomic_store(&dev->lost, true);
+    mr_drv_error named = {""};
+    for (size_t i = 0; i < count; i++) {
+        if (status != MR_OK)
+            mr_drv_fail(&named, status, "%s: %s%s: %.5800s", dev->info.uri, started[i]->label,
+                        count > 1 ? " or work finished together with it" : "", error.text);
+        end_task(started[i], status, named.text);
+    }
+}
+
 static void run_batch(mr_que *queue, mr_task *batch) {
     mr_dev *dev = queue->dev;
     bool deferred = dev->driver->deferred;
@@ -107,6 +125,10 @@ static void run_batch(mr_que *queue, mr_task *batch) {
     while (batch) {
         mr_task *task = batch;
         batch = task->next;
+        if (task->is_pnm) { /* runs to its end: what fails while it does is its own */
+            finish_started(queue, started, count);
+            count = 0;
+        }
         pthread_mutex_lock(&queue->lock);
         bool paused = queue->paused;
         pthread_mutex_unlock(&queue->lock);
@@ -124,18 +146,7 @@ static void run_batch(mr_que *queue, mr_task *batch) {
             task->event->counters.host_ns = mr_now_ns() - begin;
         end_task(task, status, error.text);
     }
-    if (!count)
-        return;
-    mr_status status = dev->driver->finish(dev->drv, queue->drv, &error);
-    if (status == MR_DEVICE_LOST)
-        atomic_store(&dev->lost, true);
-    mr_drv_error named = {""};
-    for (size_t i = 0; i < count; i++) {
-        if (status != MR_OK)
-            mr_drv_fail(&named, status, "%s: %s%s: %.5800s", dev->info.uri, started[i]->label,
-                        count > 1 ? " or work finished together with it" : "", error.text);
-        end_task(started[i], status, named.text);
-    }
+    finish_started(queue, started, count);
 }
 
 static void *work(void *context) {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <CppUTest/TestHarness.h>
+#include <millrace/pnm.h>
 
 TEST_GROUP(CudaFaults){};
 
@@ -188,4 +189,64 @@ TEST(CudaFaults, BadOptions) {
     CHECK_FAILS(MR_INVALID_ARGUMENT, "debug", mr_device_open("cuda:0?debug=2", &device));
     CHECK_FAILS(MR_NOT_FOUND, "device 1", mr_device_open("cuda:1", &device));
     LONGS_EQUAL(0, live());
+}
+
+/* A near-memory job of one descriptor: row 0 to the start of the buffer. */
+static void put_list(mr_buffer *memory) {
+    unsigned char list[64] = {MR_PNM_DESC_STORE};
+    uint64_t address;
+    CHECK_OK(mr_buffer_address(memory, &address));
+    list[MR_PNM_D_STORE_ROWS_LSB / 8] = 1;
+    memcpy(list + MR_PNM_D_STORE_ADDR_LSB / 8, &address, 8);
+    CHECK_OK(mr_buffer_write(memory, 64, list, sizeof list));
+}
+static mr_status run_list(const Device &d, mr_buffer *memory, mr_event **event) {
+    mr_pnm_job job = mr_pnm_job_init();
+    job.list[0].offset = 64;
+    job.list[0].count = 1;
+    return mr_pnm_run(d.queue, &job, {memory, 0}, event);
+}
+
+/* Whatever a job could not get, the next one tries again, and finds a unit that is zero. */
+TEST(CudaFaults, NearMemoryJobsSurviveEveryFailedStep) {
+    static const char *const steps[] = {"cuMemAlloc", "cuMemcpyHtoD", "cuMemcpyDtoH",
+                                        "cuLaunchKernel", "cuStreamSynchronize"};
+    const unsigned char zeros[64] = {};
+    unsigned failed = 0;
+    for (const char *step : steps)
+        for (int nth = 1; nth <= 12; nth++) {
+            unsigned char row[64];
+            Device d("cuda:0");
+            mr_buffer *memory = d.buffer(128);
+            mr_event *event;
+            put_list(memory);
+            order_failure(step, nth, OUT_OF_MEMORY);
+            CHECK_OK(run_list(d, memory, &event));
+            mr_status status = wait_for(event);
+            CHECK(status == MR_OK || status == MR_OUT_OF_MEMORY);
+            failed += status != MR_OK;
+            order_failure("", 0, 0);
+            memset(row, 0xEE, sizeof row);
+            CHECK_OK(mr_buffer_write(memory, 0, row, sizeof row));
+            CHECK_OK(run_list(d, memory, &event));
+            CHECK_OK(wait_for(event));
+            CHECK_OK(mr_buffer_read(memory, 0, row, sizeof row));
+            MEMCMP_EQUAL(zeros, row, sizeof row);
+        }
+    CHECK(failed > 20);
+    LONGS_EQUAL(0, live());
+}
+
+TEST(CudaFaults, AFaultInANearMemoryJobLosesTheDevice) {
+    Device d("cuda:0");
+    mr_buffer *memory = d.buffer(128);
+    mr_event *event;
+    put_list(memory);
+    /* the unit's memories are there, so that the fault is the kernel's */
+    CHECK_OK(run_list(d, memory, &event));
+    CHECK_OK(wait_for(event));
+    order_fault(ILLEGAL_ADDRESS);
+    CHECK_OK(run_list(d, memory, &event));
+    CHECK_FAILS(MR_DEVICE_LOST, "pnm job", wait_for(event));
+    CHECK_FAILS(MR_DEVICE_LOST, "lost", run_list(d, memory, &event));
 }
