@@ -56,3 +56,11 @@ $(eval $(call conformance_test,cuda_faults,$(CONFORMANCE_SRC) tests/conformance/
 endif
 
 $(eval $(call script_test,conformance/gpu_baseline,tests/conformance/gpu_baseline.sh))
+
+# Random programs of the near-memory unit, other ones each time, wherever kernels do its work.
+.PHONY: soak-pnm-kernels
+soak-pnm-kernels: $(CONFORMANCE)
+	@seed=$${MR_SEED:-$$(date +%s)}; for i in 1 2 3 4 5 6 7 8 9 10 11 12; do \
+		MR_SEED=$$((seed + i)) $< --only cpu: -sg Pnm || exit 1; \
+		MR_SEED=$$((seed + i)) $< --only opencl:0 -sg Pnm || exit 1; done
+SOAKS += soak-pnm-kernels
