@@ -341,3 +341,64 @@ TEST(MatvecReference, EndsOfTheGrid) {
         p.run(d);
     }
 }
+
+// Codes near every tie of the rounding to bf16, by weights of one: the sixteen inputs of a vector
+// have one exponent, so nothing but the rounding and the flush of subnormals changes them. What
+// rounds to infinity is infinity, and no NaN of any payload is anything but a NaN.
+TEST(MatvecReference, Case1And3And4RoundingOfActivations) {
+    Rng rng(run_seed() + 14);
+    Pair p(rng);
+    const bool all = getenv("MR_FULL") != nullptr;
+    Desc d = plain(1, 16, 64);
+    PUT(d, MATVEC_MODE, MR_PNM_EXACT);
+    PUT(d, MATVEC_WEXP, 127);
+    p.noise(0);
+    unsigned at = 0; // column pe-wise: output m is element m % 4, column m / 4
+    p.fill(0, 4, [&] {
+        const unsigned column = at / 64, pe = at / 16 % 4, k = at % 16;
+        at++;
+        return (uint16_t)(4 * column + pe == k ? 0x3F80 : 0);
+    });
+    static const uint32_t lows[] = {0x7FFF, 0x8000, 0x8001};
+    uint64_t numbers = 0, infinite = 0, nans = 0;
+    for (uint32_t low : lows)
+        for (uint32_t high = 0; high < 1 << 16; high += 64 * 16) {
+            if (!all && rng.percent(60))
+                continue;
+            for (unsigned i = 0; i < 64 * 16; i++)
+                p.rtl.scratch.words[i] = p.ref->rows[i] = (high + i) << 16 | low;
+            p.run(d);
+            for (unsigned n = 0; n < 64; n++)
+                for (unsigned m = 0; m < 16; m++) {
+                    const uint32_t x = (high + 16 * n + m) << 16 | low,
+                                   y = p.rtl.scratch.words[(3000 + n) * 16 + m];
+                    if ((x & 0x7F800000) == 0x7F800000) { // all of the row are NaN: low is not 0
+                        CHECK_EQUAL(0x7FC00000u, y);
+                        nans++;
+                    } else if ((y & 0x7FFFFFFF) < 0x7F800000) {
+                        CHECK(std::fabs(value(y) - value(x)) <=
+                              std::fabs(value(x)) / 256 + value(0x00800000));
+                        numbers++;
+                    }
+                }
+        }
+    // the largest float, alone: an infinity by its own weight, a NaN by the others' zeros
+    for (unsigned i = 0; i < 64 * 16; i++)
+        p.rtl.scratch.words[i] = p.ref->rows[i] = i % 17 == 0 ? 0x7F7FFFFF | i << 31 : 0;
+    p.run(d);
+    for (unsigned n = 0; n < 16; n++) {
+        CHECK_EQUAL(0x7F800000u | (n * 17) << 31, p.rtl.scratch.words[(3000 + n) * 16 + n]);
+        infinite++;
+    }
+    CHECK(p.rtl.nonfinite && numbers > 10000 && infinite == 16);
+    // signalling NaN whose payload is in the low half alone
+    for (uint32_t low = 1; low < 0x10000; low = low * 3 + 1)
+        for (uint32_t sign : {0u, 0x80000000u}) {
+            for (unsigned i = 0; i < 64 * 16; i++)
+                p.rtl.scratch.words[i] = p.ref->rows[i] = i % 16 == 3 ? sign | 0x7F800000 | low : 0;
+            p.run(d);
+            CHECK_EQUAL(0x7FC00000u, p.rtl.scratch.words[3000 * 16 + 3]);
+            nans++;
+        }
+    CHECK(nans >= 20);
+}

@@ -207,7 +207,7 @@ TEST(Vec, AsLargeAsTheScratchpad) {
 // Lanes whose operand is outside of the function's domain beside others: nothing of theirs is seen
 // in the others, nor in a maximum or sum over rows without them. (A value not chosen must not
 // leak.)
-TEST(Vec, NanStaysInItsLane) {
+TEST(Vec, Case81NanStaysInItsLane) {
     Rng rng(run_seed() + 3);
     VecBench b(rng.next());
     Golden golden;
@@ -269,6 +269,30 @@ TEST(Vec, FourElementsACycle) {
         b.run(d, rng);
         CHECK(b.took <= 16 * 4 * 4 + 16);
     }
+}
+
+// A product just below the least normal number rounds up to it.
+TEST(Vec, Case7TinyProducts) {
+    Rng rng(3);
+    VecBench b(rng.next());
+    Golden golden;
+    noise(b, golden, rng, 0);
+    const uint32_t sign[] = {0, 0x80000000};
+    for (unsigned w = 0; w < 16; w++) {
+        golden.row(0)[w] = b.scratch.words[w] = 0x00800000 | sign[w & 1];
+        golden.row(1)[w] = b.scratch.words[16 + w] =
+            (w < 8 ? 0x3F7FFFFF : 0x3F7FFFFE) | sign[w >> 1 & 1];
+    }
+    Desc d(MR_PNM_DESC_VEC);
+    PUT(d, VEC_MUL, 2);
+    PUT(d, VEC_COUNT, 1);
+    PUT(d, VEC_WIDTH, 1);
+    PUT(d, VEC_B, 1);
+    PUT(d, VEC_D, 2);
+    compare(b, golden, d, rng, 0);
+    for (unsigned w = 0; w < 16; w++)
+        CHECK_EQUAL((w < 8 ? 0x00800000u : 0x007FFFFFu) | (sign[w & 1] ^ sign[w >> 1 & 1]),
+                    b.scratch.words[32 + w]);
 }
 
 // What a descriptor costs: four elements a cycle and at most 14 cycles beside, 20 with 2^x or log2.
