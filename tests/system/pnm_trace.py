@@ -84,7 +84,8 @@ def each_wrong_line_is_found():
                                            ("RD", "RD", 1, "two commands")):
             places, act = [], -100
             for i in range(1, len(good)):
-                far = after == "RD" or after == "WR" or good[i][0] - act > 60  # no other rule is near
+                # tRAS 12.29 and tRC 17.06 are kept: no other rule is broken
+                far = after in ("RD", "WR") or good[i - 1][0] + least - 1 - act >= 18
                 if (good[i - 1][2], good[i][2]) == (before, after) and far:
                     places.append(i)
                 act = good[i][0] if good[i][2] == "ACT" else act
