@@ -90,6 +90,7 @@ int cli_nic_study(int argc, char **argv);
 int cli_pnm_mult(int argc, char **argv);
 int cli_pnm_gemv(int argc, char **argv);
 int cli_pnm_check_trace(int argc, char **argv);
+int cli_pnm_study(int argc, char **argv);
 int cli_zoo_eval(int argc, char **argv);
 
 #endif

@@ -172,9 +172,10 @@ static json_t *energy_json(const mr_pnm_energy *e) {
     const char *name;
     for (size_t i = 0; (name = mr_pnm_energy_coefficient(i, &pj)) != NULL; i++)
         json_object_set_new(coefficients, name, json_real(pj));
-    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "joules", e->total, "dram",
-                     e->dram, "multiply", e->multiply, "accumulate", e->accumulate, "vector",
-                     e->vector, "scratch", e->scratch, "link", e->link, "picojoules", coefficients);
+    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "joules", e->total, "dram",
+                     e->dram, "operands", e->operands, "multiply", e->multiply, "accumulate",
+                     e->accumulate, "vector", e->vector, "scratch", e->scratch, "link", e->link,
+                     "picojoules", coefficients);
 }
 
 static int report(const session *s, const request *r) {

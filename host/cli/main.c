@@ -24,6 +24,7 @@ static const struct {
     {"pnm", "mult", cli_pnm_mult, "multiply bf16 arrays as the near-memory elements do"},
     {"pnm", "gemv", cli_pnm_gemv, "multiply a matrix by vectors on the near-memory elements"},
     {"pnm", "check-trace", cli_pnm_check_trace, "judge a trace of DRAM commands by a part's timing"},
+    {"pnm", "study", cli_pnm_study, "time flows on the near-memory elements and on prior machines"},
     {"zoo", "eval", cli_zoo_eval, "score the models of the zoo on held-out text"},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };

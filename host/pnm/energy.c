@@ -35,7 +35,7 @@ static void count_matvec(const uint8_t *d, uint64_t times, mr_pnm_tally *t) {
     uint64_t rows = n * kc + results + (PNM_GET(d, MATVEC_ACCUM) ? results : 0) +
                     (PNM_GET(d, MATVEC_BIAS) ? outputs / WORDS : 0);
     t->scratch_rows += rows * times;
-    t->dram_rd += columns * n * times; /* an open row is read anew for every vector */
+    t->dram_rd += columns * times; /* a row is copied once for all vectors */
     t->dram_act += dram_rows(PNM_GET(d, MATVEC_COL), columns) * times;
 }
 
@@ -139,6 +139,10 @@ void mr_pnm_energy_of(const mr_pnm_tally *t, const mr_pnm_counters *c, mr_pnm_en
     memset(out, 0, sizeof *out);
     out->dram = joules(E_dram_bit, (double)moved * COLUMN_BITS) +
                 joules(E_dram_row_bit, (double)act * DRAM_ROW_BITS);
+    /* a column and a vector: an activation for all elements, a weight for each lane */
+    double meetings = (double)(t->exact_products + t->hybrid_products) / (MR_PNM_PES * WORDS);
+    out->operands = joules(E_activation_bit, meetings * WORDS * 16) +
+                    joules(E_register_bit, (meetings + (double)t->dram_rd) * COLUMN_BITS);
     out->multiply = joules(E_multiply_exact, (double)t->exact_products) +
                     joules(E_multiply_split, (double)t->hybrid_products) +
                     joules(E_stream_bit, (double)t->stream_bits);
@@ -146,6 +150,6 @@ void mr_pnm_energy_of(const mr_pnm_tally *t, const mr_pnm_counters *c, mr_pnm_en
     out->vector = joules(E_vector_element, (double)t->vector_elements);
     out->scratch = joules(E_scratch_bit, (double)t->scratch_rows * ROW_BYTES * 8);
     out->link = joules(E_link_bit, (double)t->link_bytes * 8);
-    out->total =
-        out->dram + out->multiply + out->accumulate + out->vector + out->scratch + out->link;
+    out->total = out->dram + out->operands + out->multiply + out->accumulate + out->vector +
+                 out->scratch + out->link;
 }

@@ -20,15 +20,16 @@ typedef struct mr_pnm_tally {
     uint64_t scratch_rows; /* read or written */
     uint64_t link_bytes;   /* to or from memory, descriptors included */
     /* commands to all four banks of a group: those the lists ask for, with every DRAM row opened
-     * once an operation */
+     * and copied once an operation */
     uint64_t dram_act, dram_rd, dram_wr;
 } mr_pnm_tally;
 
 /* Loops counted as often as they run. */
 void mr_pnm_program_tally(const mr_pnm_program *p, mr_pnm_tally *out);
 
+/* operands: weights from the row registers and activations to the multipliers */
 typedef struct mr_pnm_energy {
-    double dram, multiply, accumulate, vector, scratch, link; /* joules */
+    double dram, operands, multiply, accumulate, vector, scratch, link; /* joules */
     double total;
 } mr_pnm_energy;
 

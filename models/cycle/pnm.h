@@ -38,7 +38,6 @@ typedef struct {
     uint32_t stream_bits;   /* of a multiplier in a cycle */
     uint32_t vector_lanes;  /* of a group's vector unit */
     uint32_t load_rows;     /* scratchpad rows a cycle while activations are loaded */
-    bool reuse_columns;     /* a column is read once and kept while all vectors go past it */
     uint32_t port_bytes;    /* of the port in a cycle, each way */
     uint32_t read_latency;  /* cycles from an address to its first data */
     uint32_t write_latency; /* cycles from the last data to the answer */

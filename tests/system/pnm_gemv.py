@@ -146,7 +146,7 @@ def figures_agree_with_each_other():
             r, _, _ = gemv(p, wf, xf, "--mode", "split", "--stream", "16", device=device)
             assert r["useful_products"] == m * k * n and r["products"] == m * k * n
             e = r["energy"]
-            parts = sum(e[name] for name in ("dram", "multiply", "accumulate", "vector", "scratch", "link"))
+            parts = sum(e[name] for name in ("dram", "operands", "multiply", "accumulate", "vector", "scratch", "link"))
             assert abs(e["joules"] - parts) <= 1e-9 * parts and parts > 0
             c = e["picojoules"]
             assert math.isclose(e["multiply"], m * k * n * (c["multiply_split"] + 16 * c["stream_bit"]) * 1e-12,

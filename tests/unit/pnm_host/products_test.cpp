@@ -81,16 +81,18 @@ TEST(PnmProducts, TallyCountsLoopsAsOftenAsTheyRun) {
     CHECK_EQUAL(16 * t.hybrid_products, t.stream_bits);
     CHECK_EQUAL(32u * 32, t.exact_products);
     CHECK_EQUAL(64u * 128 + 5 * 6 * 64 + (1 + 5 * 3 + 1) * 64, t.link_bytes);
-    CHECK_EQUAL(5u * 16 * 3 + 16, t.dram_rd);
+    CHECK_EQUAL(5u * 16 + 16, t.dram_rd);
     CHECK_EQUAL(64u, t.dram_wr);
     CHECK_EQUAL(4u + 5 + 1, t.dram_act);
     CHECK_EQUAL(5u * (6 + 6 + 6) + 2 + 2, t.scratch_rows);
     mr_pnm_energy energy;
     mr_pnm_energy_of(&t, nullptr, &energy);
     DOUBLES_EQUAL(energy.total,
-                  energy.dram + energy.multiply + energy.accumulate + energy.vector +
-                      energy.scratch + energy.link,
+                  energy.dram + energy.operands + energy.multiply + energy.accumulate +
+                      energy.vector + energy.scratch + energy.link,
                   1e-18);
+    // 256 columns and vectors of 64 products; 96 columns copied
+    DOUBLES_EQUAL((256 * 256 * 0.31 + (256 + 96) * 1024 * 0.05) * 1e-12, energy.operands, 1e-18);
     DOUBLES_EQUAL(t.exact_products * 0.2e-12 + t.hybrid_products * (0.06 + 16 * 0.018) * 1e-12,
                   energy.multiply, 1e-18);
     mr_pnm_program_destroy(p);
