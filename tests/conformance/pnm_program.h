@@ -240,7 +240,7 @@ private:
         PNM_PUT(d, VEC_NEG_MUL, below(2));
         PNM_PUT(d, VEC_NEG_ADD, below(2));
         PNM_PUT(d, VEC_REDUCE, in_place || percent(60) ? 0 : 1 + below(2));
-        PNM_PUT(d, VEC_COUNT, 1 + below(percent(20) ? percent(20) ? 150 : 30 : 6));
+        PNM_PUT(d, VEC_COUNT, 1 + below(percent(20) ? 30 : 6));
         PNM_PUT(d, VEC_WIDTH, width);
         PNM_PUT(d, VEC_A, a);
         PNM_PUT(d, VEC_A_STRIDE, apart);
@@ -254,6 +254,16 @@ private:
         PNM_PUT(d, VEC_IMM_C, word(3));
         if (strict_) /* a constant apart keeps what is written from what was read */
             PNM_PUT(d, VEC_D_STRIDE, apart);
+        if (percent(
+                8)) { /* more scalars than a work group folds at once, apart from what is read */
+            PNM_PUT(d, VEC_REDUCE, 1 + below(2));
+            PNM_PUT(d, VEC_COUNT, 65 + below(86));
+            PNM_PUT(d, VEC_A, below(100));
+            PNM_PUT(d, VEC_A_STRIDE, width);
+            PNM_PUT(d, VEC_B_STRIDE, below(2));
+            PNM_PUT(d, VEC_C_STRIDE, below(2));
+            PNM_PUT(d, VEC_D, 800 + below(100));
+        }
         return d;
     }
 
