@@ -161,7 +161,7 @@ module pnm_seq (
         failed_q <= 1'b1;
         error_q  <= next_q ? bad_q : pnm_desc_pkg::ERR_READ;
       end
-      if (run_q && !start_i && (failed_q || stop_i || (pc_q == count_i && !next_q)) && !matrix_q && !vector_q &&
+      if (run_q && !start_i && (failed_q || stop_i || (pc_q >= count_i && !next_q)) && !matrix_q && !vector_q &&
           !matrix_start_q && !vector_start_q)
         run_q <= 1'b0;
     end

@@ -165,12 +165,12 @@ public:
 
     // A job that ends or stops as on the golden model, for the same reason and at the same place.
     // False: it would wait for ever there, and has not been started.
-    bool end_alike(const Program &p, const Bytes &image) {
+    bool end_alike(const Program &p, const Bytes &image, uint64_t limit = 4000000) {
         Bytes gold = image;
         const mr_pnm_result r = model(golden_, p, gold);
         if (r.outcome == MR_PNM_DEADLOCK)
             return false;
-        if (!run(p, image))
+        if (!run(p, image, limit))
             say("the job has no end");
         same("ERROR", r.error, error);
         same("ERROR_GROUP", r.group, r.error ? group : 0);

@@ -8,6 +8,15 @@ namespace {
 
 const uint64_t NOWHERE = 64; // no memory there
 
+Desc letter(unsigned to, unsigned sem, unsigned rows = 0, unsigned row = 0, unsigned to_row = 0) {
+    Desc d(MR_PNM_DESC_SEND);
+    PUT(d, SEND_GROUP, to);
+    PUT(d, SEND_SEM, sem);
+    PUT(d, SEND_ROWS, rows);
+    PUT(d, SEND_ROW, row);
+    PUT(d, SEND_TO, to_row);
+    return d;
+}
 Desc loop(uint64_t target, uint64_t count) {
     Desc d(MR_PNM_DESC_LOOP);
     PUT(d, LOOP_TARGET, (int64_t)target);
@@ -121,6 +130,54 @@ TEST(PnmErrors, ABarrierWithoutItself) {
     Desc d(MR_PNM_DESC_BARRIER);
     p.add(1, PUT(d, BARRIER_GROUPS, 13));
     stops(MR_PNM_ERR_FIELD);
+}
+
+// 65,535 signals that nobody takes fill a semaphore: all four groups send their share, and group 2
+// one more. Its sender is named.
+TEST(PnmErrors, ASemaphoreTooFullNamesTheSender) {
+    uint64_t last = 0;
+    for (unsigned g = 0; g < MR_PNM_GROUPS; g++) {
+        Desc d(MR_PNM_DESC_BARRIER);
+        const uint64_t at = p.list[g].size();
+        p.add(g, letter(3, 5));
+        p.add(g, loop(at, g == 0 ? 16383 : 16384));
+        p.add(g, PUT(d, BARRIER_GROUPS, 15));
+        if (g == 2) {
+            p.add(g, letter(3, 5));
+            last = at + 3;
+        }
+    }
+    stops(MR_PNM_ERR_SEMAPHORE);
+    CHECK_EQUAL(2u, chip->group);
+    CHECK_EQUAL(last, chip->index);
+}
+
+// A transfer that fails while a descriptor after it has begun is still the one that is named.
+TEST(PnmErrors, ALoadThatFailsUnderAMatvecIsTheOneNamed) {
+    Desc d = small_matvec();
+    const uint64_t at = p.list[2].size();
+    p.add(2, transfer(MR_PNM_DESC_LOAD, 200, 0, NOWHERE));
+    p.add(2, PUT(d, MATVEC_OVERLAP, 1));
+    stops(MR_PNM_ERR_READ);
+    CHECK_EQUAL(at, chip->index);
+}
+
+// Rows sent to the own group arrive as they were, though they lie on those they came from.
+TEST(PnmErrors, RowsSentToOneselfMayMeet) {
+    for (int n = 0; n < 12; n++) {
+        Maker maker(rng, chip->base);
+        image = maker.image();
+        Program one;
+        for (unsigned g = 0; g < MR_PNM_GROUPS; g++) {
+            const unsigned rows = (unsigned)rng.below(60), row = (unsigned)rng.below(64),
+                           to = (unsigned)rng.below(64);
+            one.add(g, transfer(MR_PNM_DESC_LOAD, 128, 0, in()));
+            one.add(g, letter(g, 1, rows, row, to));
+            one.add(g, wait(1, 1));
+            one.add(g, transfer(MR_PNM_DESC_STORE, 128, 0, out(g)));
+        }
+        chip->agree(one, image);
+    }
 }
 
 TEST(PnmErrors, WaitingForEverIsEndedByReset) {
@@ -265,7 +322,7 @@ TEST(PnmErrors, EveryFieldAtItsLimits) {
                 PUT(d, BARRIER_GROUPS, 1);
                 break;
             case MR_PNM_DESC_LOOP:
-                PUT(d, LOOP_COUNT, 1);
+                PUT(d, LOOP_COUNT, 1 + rng.below(3));
                 break;
             case MR_PNM_DESC_SEND:
                 break;
@@ -287,9 +344,9 @@ TEST(PnmErrors, EveryFieldAtItsLimits) {
             Program one;
             const unsigned g = (unsigned)rng.below(MR_PNM_GROUPS);
             for (unsigned i = (unsigned)rng.below(3); i > 0; i--)
-                one.add(g, loop(0, 1));
+                one.add(g, letter(g, 0)); // which a WAIT may take
             one.add(g, d);
-            if (!chip->end_alike(one, image))
+            if (!chip->end_alike(one, image, 300000))
                 continue;
             ran += chip->error == 0;
             refused += chip->error != 0;

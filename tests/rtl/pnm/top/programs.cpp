@@ -52,6 +52,37 @@ TEST(PnmPrograms, RandomOnesAreTheGoldenModelsFromNoise) {
     chips(MR_SIM_PNM_DEBUG_PATH, "&xinit=random", full() ? 60 : 1, run_seed() + 1000000);
 }
 
+// Every bf16 code, NaN with all payloads among them, as high and as low half of a word: memory,
+// scratchpad, another group's scratchpad and back change no bit.
+TEST(PnmPrograms, Case6MovesKeepEveryCode) {
+    Rng rng(run_seed() + 5);
+    Chip chip(MR_SIM_PNM_PATH, "stall=20", "moves");
+    enum { ROWS = 2048 }; // 65,536 codes, two a word
+    Bytes image = Maker(rng, chip.base).image();
+    for (uint32_t i = 0; i < 1 << 15; i++) {
+        const uint32_t word = (i << 1 | 1) << 16 | i << 1;
+        memcpy(&image[INPUT_AT + 4 * i], &word, 4);
+    }
+    Program p;
+    for (unsigned g = 0; g < MR_PNM_GROUPS; g++) {
+        Desc send(MR_PNM_DESC_SEND), wait(MR_PNM_DESC_WAIT);
+        PUT(send, SEND_GROUP, (g + 1) % MR_PNM_GROUPS);
+        PUT(send, SEND_ROWS, ROWS);
+        PUT(send, SEND_ROW, 0);
+        PUT(send, SEND_TO, ROWS);
+        p.add(g, transfer(MR_PNM_DESC_LOAD, ROWS, 0, chip.base + INPUT_AT));
+        p.add(g, send);
+        p.add(g, PUT(wait, WAIT_COUNT, 1));
+        p.add(g, transfer(MR_PNM_DESC_STORE, ROWS, ROWS,
+                          chip.base + OUT_AT + (uint64_t)g * OUT_BYTES));
+    }
+    chip.agree(p, image);
+    for (unsigned g = 0; g < MR_PNM_GROUPS; g++)
+        CHECK(memcmp(chip.memory() + OUT_AT + (size_t)g * OUT_BYTES, &image[INPUT_AT], 64 * ROWS) ==
+              0);
+    chip.finish();
+}
+
 int main(int argc, char **argv) {
     // simulators allocate in their own time: the leak detector would blame the test that came first
     MemoryLeakWarningPlugin::turnOffNewDeleteOverloads();
