@@ -48,6 +48,7 @@ TESTS :=
 BENCHES :=
 SOAKS :=
 SYNTHS :=
+SYNTH_TABLES :=
 DOCS :=
 
 include tools/rules.mk
@@ -104,7 +105,7 @@ soak: ## the long runs: fault injection and fuzzing at full size (hours); TEST=w
 	$(AGAIN) all-build
 	+@MAKEFLAGS='$(filter-out -j% --jobserver%,$(MAKEFLAGS))' $(MAKE) --no-print-directory -j1 -k all-soak
 
-synth: ## count multipliers, adders, flip-flops and memory bits with Yosys
+synth: ## count multipliers, adders, flip-flops, memory bits, and a lane's LUTs and gates with Yosys
 	@echo "synth: count what the RTL costs"
 	@tools/setup build lint
 	$(AGAIN) all-synth
@@ -142,7 +143,7 @@ all-bench: $(BENCHES)
 
 all-soak: $(if $(TEST),$(foreach t,$(SOAKS),$(if $(findstring $(TEST),$t),$t)),$(SOAKS))
 
-all-synth:
+all-synth: $(SYNTH_TABLES)
 	@for module in $(SYNTHS); do BUILD="$(BUILD)" tools/synth $$module || exit 1; done
 
 all-docs: $(DOCS)

@@ -27,7 +27,7 @@ module mult_rival_tb (
         localparam int unsigned I = k - 9;
         localparam int unsigned GEN = I < 4 ? 3 : I < 8 ? 0 : I < 11 ? 3 : I == 11 ? 3 : 0;
         localparam int unsigned LOG = I < 8 ? 2 + I % 4 : I < 11 ? I - 6 : I == 11 ? 5 : 3;
-        localparam int unsigned CUT = I < 8 ? 0 : I < 11 ? I - 7 : I == 11 ? 6 : 2;
+        localparam int unsigned CUT = I < 8 ? 0 : I < 11 ? I - 7 : I == 11 ? 3 : 2;
         localparam int unsigned STAGES = 1 + I % 3;
         pnm_mult_short #(.Gen(GEN), .Log(LOG), .Cut(CUT), .Stages(STAGES)) i_short (
             .clk_i, .load_i, .act_i, .en_i, .weight_i, .sign_o(out[k][25]), .exp_o(out[k][24:16]),
