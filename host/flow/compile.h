@@ -57,7 +57,8 @@ void flow_ops_clear(flow_ops *ops);
 
 /* Cycles of one operation by the cost function (docs/flow.md). */
 double flow_op_cycles(const flow_op *op);
-double flow_ops_cycles(const flow_ops *ops);
+/* Of one or two independent lists, interleaved as flow_ops_emit() does. */
+double flow_ops_cycles(const flow_ops *ops, size_t count);
 
 /* Puts one or two independent lists into a group's program, the two interleaved so that one's
  * matrices and the other's vectors overlap. */

@@ -74,19 +74,40 @@ void flow_tanh(flow_ops *ops, flow_view a, flow_view to, size_t count, size_t wi
  */
 
 /*
- * Cycles of the engine: a start, activations column by column, then every column of weights once
- * for each vector (more cycles where a stream is longer than the lanes take at once) and a new
- * DRAM row every 16 columns; a store writes a column a cycle or so; the vector unit takes four
- * elements a cycle.
+ * Cycles of one descriptor alone, as the timing model and the RTL count them for the built unit in
+ * its fastest tier (models/cycle/pnm.h, tests/unit/pnm_time). A start, in which the first vector is
+ * loaded; then every DRAM row of weights once: it is copied into registers while the row before is
+ * multiplied with all vectors, so that it takes the longer of both.
  */
 static double matvec_cycles(const mr_pnm_matvec *a, double outputs, double kc) {
-    double start = 24, open_row = 12, stream = 1;
+    const double open_row = 10;
+    double slices = 1, start = kc > 5 ? 23 + kc : 28;
     unsigned bits = 1u << a->mode.log_length;
     if (a->mode.kind != 2 && bits > MR_PNM_STREAM_BITS)
-        stream = (double)bits / MR_PNM_STREAM_BITS;
+        slices = (double)bits / MR_PNM_STREAM_BITS;
     double columns = outputs / MR_PNM_PES * kc;
-    double rows = columns / MR_PNM_ROW_COLUMNS < 1 ? 1 : columns / MR_PNM_ROW_COLUMNS;
-    return start + a->vectors * kc + columns * a->vectors * stream + rows * open_row;
+    double in_row = columns < MR_PNM_ROW_COLUMNS ? columns : MR_PNM_ROW_COLUMNS;
+    double multiply = slices * in_row * a->vectors, copy = open_row + in_row;
+    return start + (columns / in_row - 1) * (multiply > copy ? multiply : copy) + multiply;
+}
+
+/* A vector is a column, or one word of many outputs' columns, which lie kc apart. */
+static double wstore_cycles(const mr_pnm_wstore *a) {
+    const double write = 3, word = 1.5, change_row = 13;
+    if (!a->transposed)
+        return 1 + write * a->vectors * a->kc;
+    double columns = (double)a->length / MR_PNM_PES;
+    double rows = columns * a->kc / MR_PNM_ROW_COLUMNS;
+    return 1 + a->vectors * (columns * word + (rows > 1 ? rows * change_row : 0));
+}
+
+/* Four elements a cycle; a reduction folds a vector before the next can end. */
+static double vec_cycles(const mr_pnm_vec *a) {
+    double start = a->fn == MR_PNM_FN_EXP2 || a->fn == MR_PNM_FN_LOG2 ? 16 : 10;
+    double vector = FLOW_WORDS / 4 * a->width;
+    if (a->reduce != MR_PNM_KEEP)
+        vector = vector + 6.5 > 18 ? vector + 6.5 : 18;
+    return start + vector * a->count;
 }
 
 double flow_op_cycles(const flow_op *op) {
@@ -96,20 +117,13 @@ double flow_op_cycles(const flow_op *op) {
     case FLOW_MATVEC:
         return matvec_cycles(&op->mv, op->mv.outputs, op->mv.kc);
     case FLOW_WSTORE:
-        return 24 + op->ws.vectors * (op->ws.transposed ? op->ws.length / 2.0 : op->ws.kc * 2.0);
+        return wstore_cycles(&op->ws);
     case FLOW_VEC:
-        return 16 + 4.0 * op->vec.count * op->vec.width;
+        return vec_cycles(&op->vec);
     case FLOW_HANDOVER:
         return 48 + op->handover.from_rows + op->handover.to_rows;
     }
     return 0;
-}
-
-double flow_ops_cycles(const flow_ops *ops) {
-    double sum = 0;
-    for (size_t i = 0; i < ops->count; i++)
-        sum += flow_op_cycles(&ops->op[i]);
-    return sum;
 }
 
 /* ---- Weaving ----------------------------------------------------------------------------------
@@ -160,33 +174,77 @@ static double start_of(const weave *w, const flow_op *op, int list, bool *overla
     return start > w->now ? start : w->now;
 }
 
-void flow_ops_emit(mr_pnm_builder *b, unsigned group, const flow_ops *ops, size_t count) {
-    weave w = {.owner = {-1, -1}};
-    size_t at[FLOW_HALVES] = {0};
-    for (;;) {
-        int best = -1;
-        double best_start = 0;
-        bool best_overlap = false;
-        for (size_t i = 0; i < count; i++) {
-            bool overlap;
-            if (at[i] == ops[i].count)
-                continue;
-            double start = start_of(&w, &ops[i].op[at[i]], (int)i, &overlap);
-            if (best < 0 || start < best_start || (start == best_start && at[i] < at[best])) {
-                best = (int)i;
-                best_start = start;
-                best_overlap = overlap;
-            }
+/* Starts the operation: overlapping or not, and when its side is free again. */
+static void advance(weave *w, const flow_op *op, int list, double stretch) {
+    bool overlap;
+    int side = side_of(op);
+    double start = start_of(w, op, list, &overlap);
+    if (!overlap)
+        w->owner[!side] = -1;
+    w->owner[side] = list;
+    w->now = start;
+    w->free[side] = start + flow_op_cycles(op) * (side ? stretch : 1);
+}
+
+/* The list whose next operation can start first; -1: all have ended. */
+static int next_list(const weave *w, const flow_ops *ops, const size_t *at, size_t count) {
+    int best = -1;
+    double best_start = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool overlap;
+        if (at[i] == ops[i].count)
+            continue;
+        double start = start_of(w, &ops[i].op[at[i]], (int)i, &overlap);
+        if (best < 0 || start < best_start || (start == best_start && at[i] < at[best])) {
+            best = (int)i;
+            best_start = start;
         }
-        if (best < 0)
-            return;
-        const flow_op *op = &ops[best].op[at[best]++];
-        int side = side_of(op);
-        put(b, group, op, best_overlap);
-        if (!best_overlap)
-            w.owner[!side] = -1;
-        w.owner[side] = best;
-        w.now = best_start;
-        w.free[side] = best_start + flow_op_cycles(op);
     }
+    return best;
+}
+
+/*
+ * Goes through the lists in the order in which operations can start if those of the vector side
+ * took `stretch` times as long as they do, and returns when all have ended, as long as they do
+ * take. Into a program, if there is a builder.
+ */
+static double interleave(mr_pnm_builder *b, unsigned group, const flow_ops *ops, size_t count,
+                         double stretch) {
+    weave order = {.owner = {-1, -1}}, w = order;
+    size_t at[FLOW_HALVES] = {0};
+    for (int i; (i = next_list(&order, ops, at, count)) >= 0;) {
+        const flow_op *op = &ops[i].op[at[i]++];
+        bool overlap;
+        start_of(&w, op, i, &overlap);
+        if (b)
+            put(b, group, op, overlap);
+        advance(&order, op, i, stretch);
+        advance(&w, op, i, 1);
+    }
+    return w.free[0] > w.free[1] ? w.free[0] : w.free[1];
+}
+
+/* Taking what can start first is not always best: a few orders are tried. */
+static double best_stretch(const flow_ops *ops, size_t count, double *cycles) {
+    static const double tried[] = {1, 0.5, 0.7, 0.85, 1.2, 1.5, 2};
+    double best = 1;
+    for (size_t i = 0; i < sizeof tried / sizeof tried[0] && (i == 0 || count > 1); i++) {
+        double end = interleave(NULL, 0, ops, count, tried[i]);
+        if (i == 0 || end < *cycles) {
+            *cycles = end;
+            best = tried[i];
+        }
+    }
+    return best;
+}
+
+void flow_ops_emit(mr_pnm_builder *b, unsigned group, const flow_ops *ops, size_t count) {
+    double cycles;
+    interleave(b, group, ops, count, best_stretch(ops, count, &cycles));
+}
+
+double flow_ops_cycles(const flow_ops *ops, size_t count) {
+    double cycles;
+    best_stretch(ops, count, &cycles);
+    return cycles;
 }

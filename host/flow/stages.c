@@ -12,12 +12,16 @@ static mr_status cost_of_blocks(mr_flow_plan *p, double *cost) {
     flow_compiler *c = &p->c;
     uint16_t col[1][FLOW_MAX_BLOCK_MATRICES] = {{0}}, row[1][FLOW_MAX_BLOCK_ROWS] = {{0}};
     for (size_t e = c->o.first; e < c->o.last; e++) {
-        flow_ops ops = {0};
+        flow_ops ops[FLOW_HALVES] = {{0}};
         flow_group g = {.first = e, .last = e + 1, .col = col, .row = row};
-        c->net->block(c, &g, &g.half[0], e, &ops);
-        cost[e] = flow_ops_cycles(&ops);
-        bool failed = ops.failed;
-        flow_ops_clear(&ops);
+        bool failed = false;
+        for (size_t h = 0; h < p->info.halves; h++) {
+            c->net->block(c, &g, &g.half[h], e, &ops[h]);
+            failed |= ops[h].failed;
+        }
+        cost[e] = flow_ops_cycles(ops, p->info.halves);
+        for (size_t h = 0; h < p->info.halves; h++)
+            flow_ops_clear(&ops[h]);
         if (failed)
             return mr_fail(MR_OUT_OF_MEMORY, "%s: out of memory", c->f->path);
     }
@@ -158,6 +162,6 @@ mr_status flow_decide(mr_flow_plan *p) {
     partition(p, cost, i->stages, i->first);
     for (unsigned s = 0; s < i->stages; s++)
         for (size_t k = i->first[s]; k < i->first[s + 1]; k++)
-            i->stage_cycles[s] += cost[k] * (double)i->halves;
+            i->stage_cycles[s] += cost[k];
     return MR_OK;
 }
