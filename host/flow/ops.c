@@ -104,7 +104,7 @@ static double wstore_cycles(const mr_pnm_wstore *a) {
 /* Four elements a cycle; a reduction folds a vector before the next can end. */
 static double vec_cycles(const mr_pnm_vec *a) {
     double start = a->fn == MR_PNM_FN_EXP2 || a->fn == MR_PNM_FN_LOG2 ? 16 : 10;
-    double vector = FLOW_WORDS / 4 * a->width;
+    double vector = FLOW_WORDS / 4.0 * a->width;
     if (a->reduce != MR_PNM_KEEP)
         vector = vector + 6.5 > 18 ? vector + 6.5 : 18;
     return start + vector * a->count;
@@ -210,41 +210,38 @@ static int next_list(const weave *w, const flow_ops *ops, const size_t *at, size
  */
 static double interleave(mr_pnm_builder *b, unsigned group, const flow_ops *ops, size_t count,
                          double stretch) {
-    weave order = {.owner = {-1, -1}}, w = order;
+    weave plan = {.owner = {-1, -1}}, w = plan;
     size_t at[FLOW_HALVES] = {0};
-    for (int i; (i = next_list(&order, ops, at, count)) >= 0;) {
+    for (int i; (i = next_list(&plan, ops, at, count)) >= 0;) {
         const flow_op *op = &ops[i].op[at[i]++];
         bool overlap;
         start_of(&w, op, i, &overlap);
         if (b)
             put(b, group, op, overlap);
-        advance(&order, op, i, stretch);
+        advance(&plan, op, i, stretch);
         advance(&w, op, i, 1);
     }
     return w.free[0] > w.free[1] ? w.free[0] : w.free[1];
 }
 
 /* Taking what can start first is not always best: a few orders are tried. */
-static double best_stretch(const flow_ops *ops, size_t count, double *cycles) {
-    static const double tried[] = {1, 0.5, 0.7, 0.85, 1.2, 1.5, 2};
-    double best = 1;
-    for (size_t i = 0; i < sizeof tried / sizeof tried[0] && (i == 0 || count > 1); i++) {
-        double end = interleave(NULL, 0, ops, count, tried[i]);
-        if (i == 0 || end < *cycles) {
-            *cycles = end;
-            best = tried[i];
-        }
+typedef struct order {
+    double stretch, cycles;
+} order;
+
+static order best_order(const flow_ops *ops, size_t count) {
+    static const double tried[] = {0.5, 0.7, 0.85, 1.2, 1.5, 2};
+    order best = {1, interleave(NULL, 0, ops, count, 1)};
+    for (size_t i = 0; i < sizeof tried / sizeof tried[0] && count > 1; i++) {
+        order o = {tried[i], interleave(NULL, 0, ops, count, tried[i])};
+        if (o.cycles < best.cycles)
+            best = o;
     }
     return best;
 }
 
 void flow_ops_emit(mr_pnm_builder *b, unsigned group, const flow_ops *ops, size_t count) {
-    double cycles;
-    interleave(b, group, ops, count, best_stretch(ops, count, &cycles));
+    interleave(b, group, ops, count, best_order(ops, count).stretch);
 }
 
-double flow_ops_cycles(const flow_ops *ops, size_t count) {
-    double cycles;
-    best_stretch(ops, count, &cycles);
-    return cycles;
-}
+double flow_ops_cycles(const flow_ops *ops, size_t count) { return best_order(ops, count).cycles; }
