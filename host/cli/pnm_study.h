@@ -34,6 +34,7 @@ typedef struct {
     size_t images;
     double products;          /* an image */
     double schedule[3];       /* cycles an image on the built unit, mr_flow_schedule */
+    double job[3];            /* cycles of all images, weights and all: what `run flow` reports */
     double alone[2], many[2]; /* the same by mr_flow_placement: one image; many, replicated */
     pnm_result own[PNM_OWN], rival[PNM_RIVALS];
     double length[PNM_WIDTHS][PNM_LENGTHS]; /* cycles an image, replicated, on the built unit */

@@ -318,9 +318,12 @@ static json_t *numbers(const double *v, size_t n) {
 static json_t *case_json(const pnm_study *s, const pnm_case *c) {
     json_t *o = json_pack("{s:s, s:s, s:I, s:f}", "flow", c->flow, "direction", way(c), "images",
                           (json_int_t)c->images, "products", c->products);
-    json_t *schedule = json_object(), *place = json_object(), *machine = json_array();
-    for (int i = 0; i < 3; i++)
+    json_t *schedule = json_object(), *job = json_object(), *place = json_object(),
+           *machine = json_array();
+    for (int i = 0; i < 3; i++) {
         json_object_set_new(schedule, schedules[i], json_real(c->schedule[i]));
+        json_object_set_new(job, schedules[i], json_real(c->job[i]));
+    }
     for (int i = 0; i < 2; i++)
         json_object_set_new(place, placements[i],
                             json_pack("{s:f, s:f}", "alone", c->alone[i], "many", c->many[i]));
@@ -331,6 +334,7 @@ static json_t *case_json(const pnm_study *s, const pnm_case *c) {
         json_array_append_new(
             machine, machine_json(s->rival[i].name, &c->rival[i], pnm_rival_rate(s, c, i)));
     json_object_set_new(o, "schedule_cycles", schedule);
+    json_object_set_new(o, "job_cycles", job);
     json_object_set_new(o, "placement_cycles", place);
     json_object_set_new(o, "machines", machine);
     json_t *all = json_object();
