@@ -8,7 +8,7 @@ YOSYS = os.environ.get("YOSYS", "yosys")
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCES = ["rtl/pnm/pnm_stream_pkg.sv", "rtl/pnm/pnm_desc_pkg.sv"] + [
     "rtl/pnm/pnm_%s.sv" % m for m in ("mult_bin", "mult_short", "mult_lane", "mult_set", "lfsr", "stream_lfsr",
-                                      "stream_sobol", "pe")] + ["tools/silicon/tops.sv"]
+                                      "stream_sobol", "pe")] + ["tools/silicon/silicon_lane.sv", "tools/silicon/silicon_product.sv"]
 # Ways to map a module: what ABC does, and whether the rows of multi-operand sums are added by the library's full
 # adders, set aside beforehand (extract_fa of yosys 0.23 finds wrong ones).
 AREA = "strash;ifraig;scorr;dc2;dc2;strash;dch,-f;map,-a,-B,0.9;topo;buffer,-c;topo"
