@@ -83,8 +83,7 @@ static void attention(const flow_compiler *c, const flow_group *g, const flow_ha
     for (size_t i = 0; i < c->batch; i++) {
         size_t pair = (i * c->f->layers + layer) * 2;
         uint16_t qkv = (uint16_t)(h->work + l->wide + i * 3 * l->dr);
-        mr_pnm_wstore w = {.reset = s->t == 0,
-                           .wreg = (uint8_t)(h->wreg + pair),
+        mr_pnm_wstore w = {.wreg = (uint8_t)(h->wreg + pair),
                            .col = (uint16_t)(h->cache + pair * l->columns),
                            .kc = 1,
                            .length = FLOW_WORDS,
@@ -108,6 +107,7 @@ static void attention(const flow_compiler *c, const flow_group *g, const flow_ha
                                           .old = mask,
                                           .old_stride = (int16_t)l->kc});
         w.transposed = true;
+        w.reset = s->t == 0;
         w.wreg++;
         w.col = (uint16_t)(w.col + l->columns);
         w.kc = (uint16_t)l->kc;
@@ -207,6 +207,28 @@ static void change(const flow_compiler *c, const flow_half *h, const layout *l, 
     flow_vec(ops, &v);
 }
 
+/*
+ * What stands for tokens that are still to come counts nothing: no probability, and keys of zero.
+ * Keys that the image or block before left would be masked, too, but their exponents may lie above
+ * the register's, and STATUS.range would be set without a reason.
+ */
+static void clear(const flow_compiler *c, const flow_group *g, const flow_half *h, const layout *l,
+                  flow_ops *ops) {
+    flow_vec(ops, &(mr_pnm_vec){.count = (uint16_t)(c->batch * l->heads * l->kc),
+                                .width = 1,
+                                .a = g->shared,
+                                .d = (uint16_t)(h->work + l->s),
+                                .d_stride = 1});
+    for (size_t pair = 0; pair < c->batch * c->f->layers * 2; pair += 2)
+        flow_wstore(ops, &(mr_pnm_wstore){.reset = true,
+                                          .wreg = (uint8_t)(h->wreg + pair),
+                                          .col = (uint16_t)(h->cache + pair * l->columns),
+                                          .kc = 1,
+                                          .length = FLOW_WORDS,
+                                          .vectors = (uint16_t)(l->kc * FLOW_WORDS),
+                                          .x = g->shared});
+}
+
 static void block(flow_compiler *c, const flow_group *g, const flow_half *h, size_t e,
                   flow_ops *ops) {
     layout l = layout_of(c);
@@ -216,13 +238,8 @@ static void block(flow_compiler *c, const flow_group *g, const flow_half *h, siz
                   .n = (uint16_t)(h->work + l.n),
                   .wide = (uint16_t)(h->work + l.wide),
                   .scalars = (uint16_t)(h->scalars + l.least)};
-    /* what stands for tokens that are still to come counts nothing */
     if (!c->o.cut)
-        flow_vec(ops, &(mr_pnm_vec){.count = (uint16_t)(c->batch * l.heads * l.kc),
-                                    .width = 1,
-                                    .a = g->shared,
-                                    .d = (uint16_t)(h->work + l.s),
-                                    .d_stride = 1});
+        clear(c, g, h, &l, ops);
     for (size_t t = 0; t < c->f->tokens; t++) {
         step s = {t, p.reversed ? c->f->tokens - 1 - t : t, t / l.per_row + 1};
         embed(c, h, &l, &p, &s, ops);

@@ -99,6 +99,32 @@ def samples_repeat_by_seed():
 
 
 @test
+def no_weight_exceeds_its_matrix():
+    """Keys that the block before left in the banks must not count as weights: one group has all blocks, one after the other."""
+    with Place() as p:
+        j = succeed_json("run", "flow", "--model", "digits-full", "--sample", "3", "--schedule", "replicated", "--out",
+                         p.name("g.png"))
+        assert j["range"] is False and j["nonfinite"] is False, j
+    assert score("digits-full", "--limit", "6", "--schedule", "replicated", "--round-trip", "0")["range"] is False
+
+
+@test
+def jacobi_samples_what_the_serial_order_does():
+    with Place() as p:
+        make = ("run", "flow", "--model", "digits-tar", "--mult", "hybrid", "--stream", "16", "--sample", "2", "--out")
+        one = succeed_json(*make, p.name("a.png"))
+        two = succeed_json(*make, p.name("b.png"), "--decode", "jacobi", "--tolerance", "0")
+        each = two["jacobi"]["iterations"]
+        assert len(each) == 4 and all(1 < n <= 16 for n in each) and two["products"] > one["products"], two
+        a, b = (picture(p.name(n))[2] for n in ("a.png", "b.png"))
+        assert sum(abs(x - y) > 16 for x, y in zip(a, b)) < len(a) // 50  # a pixel may fall on the other side of a level
+        refuse("serial order", "run", "flow", "--model", "digits-coupling", "--sample", "2", "--out", p.name("c.png"),
+               "--decode", "jacobi", place=p)
+        refuse("--tolerance", *make, p.name("c.png"), "--tolerance", "0.1", place=p)
+        refuse("--decode", "run", "flow", "--model", "digits-tar", "--score", "test", "--decode", "jacobi", place=p)
+
+
+@test
 def fashion_scores():
     if not os.path.exists("/usr/share/datasets/fashion-mnist/t10k-images-idx3-ubyte.gz"):
         raise Skip("dataset-fashion-mnist is not installed")
