@@ -81,16 +81,19 @@ public:
         typedef const mr_sim_ops *entry(uint32_t);
         ops = ((entry *)dlsym(handle_, MR_SIM_ENTRY))(MR_SIM_ABI);
         char name[] = "/tmp/mr_pnm_XXXXXX", error[300] = "";
-        const int fd = mkstemp(name);
-        close(fd);
-        trace_ = name;
-        if (ops->open((options + "&dram_trace=" + trace_).c_str(), &sim, error, sizeof error))
-            say(error);
+        close(mkstemp(name));
+        const int rc =
+            ops->open((options + "&dram_trace=" + name).c_str(), &sim, error, sizeof error);
+        trace_ = fopen(name, "r"); // both hold it: nothing is left behind, however the test ends
+        unlink(name);
+        if (rc || !trace_)
+            say(rc ? error : "no trace");
         ops->mem_alloc(sim, BYTES, 0, &base);
     }
     ~Chip() {
         close_sim();
-        unlink(trace_.c_str());
+        if (trace_)
+            fclose(trace_);
         mr_pnm_chip_destroy(golden_);
         mr_pnm_chip_destroy(judge_);
         if (handle_)
@@ -195,15 +198,14 @@ public:
     void finish() {
         const uint64_t end = now();
         close_sim();
-        FILE *f = fopen(trace_.c_str(), "r");
         mr_dram_config config;
         char text[300] = "";
-        if (!f || !mr_dram_load("models/cycle/dram/m3d.json", &config, text, sizeof text))
-            say(f ? text : "the trace is gone");
+        if (!mr_dram_load("models/cycle/dram/m3d.json", &config, text, sizeof text))
+            say(text);
         resets_.push_back(end + 1);
         uint64_t from = 0, seen[3] = {0, 0, 0};
         mr_dram_check *check = nullptr;
-        for (char line[100]; fgets(line, sizeof line, f);) {
+        for (char line[100]; fgets(line, sizeof line, trace_);) {
             mr_dram_command d = {0, 0, 0, 0, 0, 0};
             unsigned long long cycle;
             char name[8];
@@ -233,7 +235,6 @@ public:
                 seen[d.command]++;
             work.commands++;
         }
-        fclose(f);
         judge_end(check, end - from);
         for (unsigned k = 0; k < 3 && !was_reset_; k++) // a reset clears the counters
             same("commands in the trace", counted_[k], seen[k]);
@@ -309,7 +310,7 @@ private:
     }
 
     std::string label_;
-    std::string trace_;
+    FILE *trace_ = nullptr;
     void *handle_;
     mr_pnm_chip *golden_, *judge_;
     std::vector<uint64_t> resets_;
