@@ -91,6 +91,9 @@ int cli_pnm_mult(int argc, char **argv);
 int cli_pnm_gemv(int argc, char **argv);
 int cli_pnm_check_trace(int argc, char **argv);
 int cli_pnm_study(int argc, char **argv);
+int cli_model_rgu(int argc, char **argv);
+int cli_model_pnm(int argc, char **argv);
+int cli_verify(int argc, char **argv);
 int cli_zoo_eval(int argc, char **argv);
 
 #endif

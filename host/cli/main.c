@@ -25,6 +25,9 @@ static const struct {
     {"pnm", "gemv", cli_pnm_gemv, "multiply a matrix by vectors on the near-memory elements"},
     {"pnm", "check-trace", cli_pnm_check_trace, "judge a trace of DRAM commands by a part's timing"},
     {"pnm", "study", cli_pnm_study, "time flows on the near-memory elements and on prior machines"},
+    {"model", "rgu", cli_model_rgu, "time jobs of the RGU in its timing model"},
+    {"model", "pnm", cli_model_pnm, "time a program of the PNM in its timing model"},
+    {"verify", NULL, cli_verify, "compare the timing models with the simulated RTL"},
     {"zoo", "eval", cli_zoo_eval, "score the models of the zoo on held-out text"},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
