@@ -162,21 +162,14 @@ static void energy_table(FILE *f, const pnm_study *s) {
     }
 }
 
-static double bpd_of(const pnm_study *s, const char *flow, int stream, const char *mult) {
-    size_t i;
-    json_t *row;
-    json_array_foreach(json_object_get(s->bpd, "rows"), i, row) {
-        const char *model = json_string_value(json_object_get(row, "model"));
-        const char *kind = json_string_value(json_object_get(row, "mult"));
-        json_t *length = json_object_get(row, "stream");
-        const char *gen = json_string_value(json_object_get(row, "gen"));
-        if (model && kind && !strcmp(model, flow) && !strcmp(kind, mult) &&
-            (!gen || !strcmp(gen, "centred")) &&
-            json_integer_value(json_object_get(row, "cut")) == 0 &&
-            (stream ? json_integer_value(length) == stream : !json_is_integer(length)))
-            return json_number_value(json_object_get(row, "bpd"));
-    }
-    return 0;
+/* 0: not measured. */
+static double bpd_of(const pnm_study *s, const char *flow, int stream) {
+    char key[128];
+    if (stream)
+        snprintf(key, sizeof key, "score %s hybrid %d centred cut 0", flow, stream);
+    else
+        snprintf(key, sizeof key, "score %s bf16", flow);
+    return json_number_value(json_object_get(json_object_get(s->bpd, key), "bpd"));
 }
 
 static void accuracy_tables(FILE *f, const pnm_study *s) {
@@ -215,12 +208,12 @@ static void accuracy_tables(FILE *f, const pnm_study *s) {
     fprintf(f, "|\n|:--|--:|--:|--:|--:|--:|--:|--:|\n");
     for (size_t i = 0; i < s->items; i++) {
         const pnm_case *c = &s->item[i];
-        double base = c->inverse ? 0 : bpd_of(s, c->flow, 0, "bf16");
+        double base = c->inverse ? 0 : bpd_of(s, c->flow, 0);
         if (!(base > 0))
             continue;
         fprintf(f, "| %s", c->flow);
         for (int l = 0; l < PNM_LENGTHS; l++) {
-            double v = bpd_of(s, c->flow, 4 << l, "hybrid");
+            double v = bpd_of(s, c->flow, 4 << l);
             if (v > 0)
                 fprintf(f, " | %+.3f", 100 * (v / base - 1));
             else
