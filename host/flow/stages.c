@@ -165,7 +165,7 @@ mr_status flow_decide(mr_flow_plan *p) {
         if (i->first[k + 1] - i->first[k] > widest)
             widest = i->first[k + 1] - i->first[k];
     if (!fits(p, i->halves, widest)) /* many cheap blocks in one stage: as many in each, then */
-        for (unsigned k = 0; k <= i->stages; k++)
+        for (unsigned k = 1; k < i->stages; k++)
             i->first[k] = c->o.first + blocks * k / i->stages;
     for (unsigned s = 0; s < i->stages; s++)
         for (size_t k = i->first[s]; k < i->first[s + 1]; k++)
