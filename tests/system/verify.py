@@ -115,7 +115,8 @@ def bad_workloads_are_named():
             w = where.file("w.json", json.dumps({"jobs": [job]}).encode())
             refuse(["w.json", words], "model", "rgu", "--workload", w, *HERE, code=3)
     for text, words in ((b"{", ":1: "), (b"[]", "must be an object"), (b'{"jobs": []}', "jobs: must be a list"),
-                        (b'{"jobs": 1, "job": 2}', "job: unknown key"), (b'{"unit": "pnm", "jobs": []}', "unit: is not")):
+                        (b'{"jobs": 1, "job": 2}', "job: unknown key"),
+                        (b'{"unit": "pnm", "jobs": []}', "unit: is not")):
         with Place() as where:
             refuse(["w.json", words], "model", "rgu", "--workload", where.file("w.json", text), *HERE, code=3)
     refuse("none.json", "model", "rgu", "--workload", "none.json", *HERE, code=3)
@@ -129,7 +130,7 @@ def bad_matrices_are_named():
     for change, words in ((lambda m: m.update(version=2), "version: must be"),
                           (lambda m: m.update(extra=1), "extra: unknown key"),
                           (lambda m: m.update(workloads=[]), "no workload"),
-                          (lambda m: m["workloads"][0].update(unit="gpu"), "workloads[0].unit: must be one of rgu, pnm"),
+                          (lambda m: m["workloads"][0].update(unit="gpu"), "workloads[0].unit: must be one of"),
                           (lambda m: m["workloads"][0].pop("name"), "workloads[0].name"),
                           (lambda m: m["workloads"][0].update(speed=1), "workloads[0].speed: unknown key")):
         with Place() as where:
