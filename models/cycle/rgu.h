@@ -6,10 +6,9 @@
  * job's stream output is not modelled.
  *
  * The model follows the stages' own recurrences (when the next angle, word, row step, line or burst
- * can move) instead of stepping through cycles; where the machine repeats itself it is followed
- * once. Every constant is a build parameter of the RTL or read from it and stands in
- * models/cycle/rgu/unit.json with its source; nothing is fitted. tests/unit/rgu_time holds it to
- * the RTL.
+ * can move) instead of stepping through cycles. Every constant is a build parameter of the RTL or
+ * read from it and stands in models/cycle/rgu/unit.json with its source; nothing is fitted.
+ * tests/unit/rgu_time holds it to the RTL.
  */
 #ifndef MODELS_CYCLE_RGU_H
 #define MODELS_CYCLE_RGU_H
