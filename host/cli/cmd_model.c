@@ -17,8 +17,9 @@ static int report(json_t *details, const verify_unit *unit, bool json) {
     }
     printf("%lld cycles, bottleneck: %s\n", json_integer_value(json_object_get(details, "cycles")),
            json_string_value(json_object_get(details, "bottleneck")));
-    json_object_foreach(json_object_get(details, "counters"), key, v)
+    json_object_foreach(json_object_get(details, "counters"), key, v) {
         printf("  %-16s %lld\n", key, json_integer_value(v));
+    }
     json_decref(details);
     return cli_flush();
 }

@@ -62,7 +62,7 @@ bool verify_flag(const verify_where *at, const json_t *object, const char *key, 
     const json_t *v = json_object_get(object, key);
     if (v && !json_is_boolean(v))
         return verify_bad(at, key, "must be true or false");
-    *out = v && json_is_true(v);
+    *out = json_is_true(v); /* false where there is none */
     return true;
 }
 

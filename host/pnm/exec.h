@@ -48,8 +48,8 @@ unsigned mr_pnm_exec_chips(const mr_pnm_exec *e);
  *
  * The first failure ends the run: MR_DEVICE_ERROR names group and descriptor; MR_TIMEOUT means the
  * program did not end in time (a standstill, if golden; where compute kernels do the unit's work a
- * standstill is MR_DEVICE_ERROR); MR_DEVICE_LOST that a simulator died. The devices are brought back
- * then, so that programs can be run again; images of this run are undefined.
+ * standstill is MR_DEVICE_ERROR); MR_DEVICE_LOST that a simulator died. The devices are brought
+ * back then, so that programs can be run again; images of this run are undefined.
  */
 mr_status mr_pnm_exec_run(mr_pnm_exec *e, mr_pnm_program *const programs[], size_t count,
                           mr_pnm_counters counters[]);
