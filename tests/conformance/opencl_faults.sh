@@ -43,7 +43,8 @@ says "unknown target CPU" LD_PRELOAD="$shim" CL_SHIM=bad_build
 says "mr_driver_opencl.so" MILLRACE_DRIVERS="$work/empty"
 
 # the suite skips what is not there instead of failing
-env LD_PRELOAD="$shim" CL_SHIM=no_icd "$suite" -n EveryKernelHasANameAndIsFound > "$work/out" 2>&1 &&
+# (a test of the group that runs on every device: CppUTest calls a run without a test failed)
+env LD_PRELOAD="$shim" CL_SHIM=no_icd "$suite" -n MultipliersThatThereAreNotAreRefused > "$work/out" 2>&1 &&
     grep -q 'not tested: opencl: no OpenCL platform' "$work/out"
 verdict "suite without a platform" $?
 
