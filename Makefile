@@ -97,7 +97,7 @@ bench: ## measure what the documentation states
 	@echo "bench: measure what the documentation states"
 	@tools/setup build
 	$(AGAIN) all-build
-	+@MAKEFLAGS='$(filter-out -j% --jobserver%,$(MAKEFLAGS))' $(MAKE) --no-print-directory -j1 all-bench
+	+@MAKEFLAGS='$(filter-out -j% --jobserver%,$(MAKEFLAGS))' $(MAKE) --no-print-directory -j1 -k all-bench
 
 soak: ## the long runs: fault injection and fuzzing at full size (hours); TEST=word chooses
 	@echo "soak: fault injection and fuzzing at full size$(if $(TEST), whose name has '$(TEST)')"
